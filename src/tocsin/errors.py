@@ -1,0 +1,167 @@
+"""Every error that a user of Tocsin can meet.
+
+::
+
+    TocsinError
+    ├── ConfigError              a setting is unknown or has a bad value
+    ├── StatementError           a statement is wrong; carries line and column
+    │   ├── SyntaxProblem        it does not parse
+    │   └── InvalidQuery         it parses, but the query is not allowed or not possible
+    ├── NotFound                 a named thing does not exist
+    ├── AlreadyExists            a named thing exists already
+    ├── InUse                    dropping it would break others; carries their names
+    ├── BadArgument              a parameter value does not fit its declared type
+    ├── BadRecords               a batch was refused as a whole
+    ├── Refused                  the token lacks the capability
+    ├── Unauthenticated          no token, or one that does not verify
+    ├── LimitExceeded            a request is over a stated limit (413 or 429 over HTTP)
+    ├── StorageFull              the disk is full; nothing was acknowledged
+    ├── ExecutionFailed          a channel's Spark job failed; carries channel and SQL
+    ├── Corrupt                  stored data does not verify
+    └── Unavailable              a part that is needed is not there (Java, Spark, a lock)
+
+Each holds fields and composes its sentence: what was expected, what came, what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """``"; did you mean 'x'?"`` for the closest known word, or an empty string."""
+    close = get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+class TocsinError(Exception):
+    """Base of all; ``code`` is the stable name that API and metrics use."""
+
+    code = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A place in a statement's text; line and column count from 1."""
+
+    line: int
+    column: int
+
+
+class ConfigError(TocsinError):
+    code = "config"
+
+
+class StatementError(TocsinError):
+    code = "statement"
+
+    def __init__(self, problem: str, span: Span | None = None, *, expected: str | None = None) -> None:
+        self.problem, self.span, self.expected = problem, span, expected
+        super().__init__(problem, span, expected)
+
+    def __str__(self) -> str:
+        where = f"line {self.span.line}, column {self.span.column}: " if self.span else ""
+        hint = f"; expected {self.expected}" if self.expected else ""
+        return f"{where}{self.problem}{hint}"
+
+
+class SyntaxProblem(StatementError):
+    code = "syntax"
+
+
+class InvalidQuery(StatementError):
+    code = "invalid-query"
+
+
+class NotFound(TocsinError):
+    code = "not-found"
+
+    def __init__(self, kind: str, name: str, known: Iterable[str] = ()) -> None:
+        self.kind, self.name, self.known = kind, name, tuple(known)
+        super().__init__(kind, name)
+
+    def __str__(self) -> str:
+        return f"there is no {self.kind} {self.name!r}{nearest(self.name, self.known)}"
+
+
+class AlreadyExists(TocsinError):
+    code = "already-exists"
+
+    def __init__(self, kind: str, name: str) -> None:
+        self.kind, self.name = kind, name
+        super().__init__(kind, name)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name!r} exists already; drop it first or say IF NOT EXISTS"
+
+
+class InUse(TocsinError):
+    code = "in-use"
+
+    def __init__(self, kind: str, name: str, users: Sequence[str]) -> None:
+        self.kind, self.name, self.users = kind, name, tuple(users)
+        super().__init__(kind, name)
+
+    def __str__(self) -> str:
+        shown = ", ".join(self.users[:10]) + (f" and {len(self.users) - 10} more" if len(self.users) > 10 else "")
+        return f"{self.kind} {self.name!r} is in use by {shown}; drop those first"
+
+
+class BadArgument(TocsinError):
+    code = "bad-argument"
+
+    def __init__(self, name: str, expected: str, got: object) -> None:
+        self.name, self.expected, self.got = name, expected, got
+        super().__init__(name, expected)
+
+    def __str__(self) -> str:
+        return f"{self.name}: expected {self.expected}, got {self.got!r:.120}"
+
+
+class BadRecords(TocsinError):
+    code = "bad-records"
+
+
+class Refused(TocsinError):
+    code = "forbidden"
+
+
+class Unauthenticated(TocsinError):
+    code = "unauthenticated"
+
+
+class LimitExceeded(TocsinError):
+    code = "limit-exceeded"
+
+    def __init__(self, what: str, limit: int | float, got: int | float | None = None, *, retry_after_s: float | None = None) -> None:
+        self.what, self.limit, self.got, self.retry_after_s = what, limit, got, retry_after_s
+        super().__init__(what, limit, got)
+
+    def __str__(self) -> str:
+        came = f", got {self.got:,}" if self.got is not None else ""
+        return f"{self.what}: at most {self.limit:,}{came}"
+
+
+class StorageFull(TocsinError):
+    code = "storage-full"
+
+
+class ExecutionFailed(TocsinError):
+    code = "execution-failed"
+
+    def __init__(self, channel: str, problem: str, sql: str) -> None:
+        self.channel, self.problem, self.sql = channel, problem, sql
+        super().__init__(channel, problem, sql)
+
+    def __str__(self) -> str:
+        return f"channel {self.channel!r}: {self.problem}\nSQL: {self.sql}"
+
+
+class Corrupt(TocsinError):
+    code = "corrupt"
+
+
+class Unavailable(TocsinError):
+    code = "unavailable"

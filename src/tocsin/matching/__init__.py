@@ -1,0 +1,1 @@
+"""Indexes over many stored predicates, probed by few records: plain arrays and numba kernels."""

@@ -1,0 +1,1 @@
+"""The vocabulary: plain frozen values that every other room shares."""
