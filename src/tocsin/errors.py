@@ -135,7 +135,9 @@ class Unauthenticated(TocsinError):
 class LimitExceeded(TocsinError):
     code = "limit-exceeded"
 
-    def __init__(self, what: str, limit: int | float, got: int | float | None = None, *, retry_after_s: float | None = None) -> None:
+    def __init__(
+        self, what: str, limit: int | float, got: int | float | None = None, *, retry_after_s: float | None = None
+    ) -> None:
         self.what, self.limit, self.got, self.retry_after_s = what, limit, got, retry_after_s
         super().__init__(what, limit, got)
 

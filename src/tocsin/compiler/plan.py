@@ -24,7 +24,9 @@ class View(StrEnum):
     NEW = "new"  # appended in the window, or the last version in it of each key; no deleted keys
     NOW = "now"  # everything as of the window's end
     OLD = "old"  # NOW without NEW: unchanged in the window
-    NEW_BEFORE = "new_before"  # NEW with a ``__before_<column>`` for each column: the version before the window, or NULLs
+    NEW_BEFORE = (
+        "new_before"  # NEW with ``__before_<column>``s: the version before the window, or NULLs
+    )
     NOW_BEFORE = "now_before"  # NOW likewise; an unchanged record is its own before-image
 
 
@@ -41,12 +43,17 @@ class SubscriptionShape(StrEnum):
     """How the distinct parameter sets are laid out for the join."""
 
     FLAT = "flat"  # one row a set: __bs, p_<param>...
-    GRID = "grid"  # one row a (equality keys, cell): k_<param>..., __level, __cx, __cy, [__cz], subs ARRAY<STRUCT<__bs, p_<param>...>>
+    GRID = "grid"  # one row a cell and equality keys, see Grid
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """How a GRID relation is keyed: one distance predicate, some equality parameters."""
+    """How a GRID relation is keyed: one distance predicate, some equality parameters.
+
+    Its columns: ``k_<param>`` for each of ``equal_params``, ``__level``, ``__cx``, ``__cy`` (and
+    ``__cz`` on the sphere), and ``subs``, an array of structs of ``__bs`` and every ``p_<param>``.
+    The cells are those of ``tocsin.matching.grid``.
+    """
 
     sphere: bool
     x_param: str

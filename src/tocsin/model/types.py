@@ -16,8 +16,16 @@ from typing import Any
 from tocsin.errors import BadArgument
 
 SCALARS = ("BOOLEAN", "INT", "BIGINT", "DOUBLE", "STRING", "TIMESTAMP", "DATE", "DECIMAL")
-ALIASES = {"INTEGER": "INT", "LONG": "BIGINT", "FLOAT": "DOUBLE", "REAL": "DOUBLE", "TEXT": "STRING",
-           "VARCHAR": "STRING", "BOOL": "BOOLEAN", "NUMERIC": "DECIMAL"}
+ALIASES = {
+    "INTEGER": "INT",
+    "LONG": "BIGINT",
+    "FLOAT": "DOUBLE",
+    "REAL": "DOUBLE",
+    "TEXT": "STRING",
+    "VARCHAR": "STRING",
+    "BOOL": "BOOLEAN",
+    "NUMERIC": "DECIMAL",
+}
 
 _INT_BOUNDS = {"INT": 2**31, "BIGINT": 2**63}
 
@@ -129,12 +137,24 @@ def _decimal(sql: SqlType, value: Any, where: str) -> Decimal:
     if isinstance(value, str | int | float | Decimal) and not isinstance(value, bool):
         try:
             number = Decimal(str(value))
-            if number.is_finite() and number == round(number, sql.scale) and abs(number) < 10 ** (sql.precision - sql.scale):
+            if (
+                number.is_finite()
+                and number == round(number, sql.scale)
+                and abs(number) < 10 ** (sql.precision - sql.scale)
+            ):
                 return round(number, sql.scale)
         except InvalidOperation:
             pass
     raise BadArgument(where, f"{sql} with at most {sql.scale} decimals", value)
 
 
-_PARSERS = {"BOOLEAN": _boolean, "INT": _integer, "BIGINT": _integer, "DOUBLE": _double, "STRING": _string,
-            "TIMESTAMP": _timestamp, "DATE": _date, "DECIMAL": _decimal}
+_PARSERS = {
+    "BOOLEAN": _boolean,
+    "INT": _integer,
+    "BIGINT": _integer,
+    "DOUBLE": _double,
+    "STRING": _string,
+    "TIMESTAMP": _timestamp,
+    "DATE": _date,
+    "DECIMAL": _decimal,
+}
