@@ -1,0 +1,1 @@
+"""The data cluster: datasets, channels, subscriptions and results, evaluated on Spark."""
