@@ -1,0 +1,1 @@
+"""Feeds that are streams by nature: Structured Streaming queries that append exactly once."""

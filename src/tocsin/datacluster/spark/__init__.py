@@ -1,0 +1,1 @@
+"""Everything that talks to Spark: the session, relations, subscriptions as tables, jobs."""

@@ -1,0 +1,23 @@
+"""What all tests share: one Spark session, started by the first test that asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A local session with the product's own settings, and the Kafka connector where it was fetched."""
+    from tocsin.datacluster.feeds.jars import connector_jars
+    from tocsin.datacluster.spark.session import SparkOptions, start_session, stop_session
+
+    options = SparkOptions(master="local[2]", driver_memory="1g", jars=connector_jars(), app_name="tocsin-tests")
+    session = start_session(options)
+    yield session
+    stop_session(session)
