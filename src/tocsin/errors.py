@@ -53,18 +53,27 @@ class Span:
 class ConfigError(TocsinError):
     code = "config"
 
+    def __init__(self, *problems: str) -> None:
+        self.problems = problems
+        super().__init__(*problems)
+
+    def __str__(self) -> str:
+        return "\n".join(self.problems)
+
 
 class StatementError(TocsinError):
     code = "statement"
 
-    def __init__(self, problem: str, span: Span | None = None, *, expected: str | None = None) -> None:
-        self.problem, self.span, self.expected = problem, span, expected
+    def __init__(
+        self, problem: str, span: Span | None = None, *, expected: str | None = None, suggestion: str = ""
+    ) -> None:
+        self.problem, self.span, self.expected, self.suggestion = problem, span, expected, suggestion
         super().__init__(problem, span, expected)
 
     def __str__(self) -> str:
         where = f"line {self.span.line}, column {self.span.column}: " if self.span else ""
         hint = f"; expected {self.expected}" if self.expected else ""
-        return f"{where}{self.problem}{hint}"
+        return f"{where}{self.problem}{hint}{self.suggestion}"
 
 
 class SyntaxProblem(StatementError):

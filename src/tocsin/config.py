@@ -1,0 +1,208 @@
+"""Every setting there is, declared once: kind, default, bounds, and one sentence.
+
+Durations are held in seconds and sizes in bytes, whatever unit they were written in. ``load`` reads
+file < environment < flags (see ``tocsin.settings.read``) and checks the whole: one ConfigError tells
+all problems. Read once in ``cli/``, then passed down.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from tocsin.errors import ConfigError
+from tocsin.settings.declare import (
+    Bytes,
+    Seconds,
+    choice,
+    duration,
+    flag,
+    integer,
+    number,
+    section,
+    sections_of,
+    size,
+    table,
+    text,
+)
+from tocsin.settings.read import gather, values
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    data_dir: str = text(".tocsin", "Directory that holds everything the cluster keeps.", pattern=".+")
+    host: str = text(
+        "127.0.0.1", "Address the HTTP interface binds.", pattern=r"\S+", expected="a host name or address"
+    )
+    port: int = integer(8420, "Port of the HTTP interface; 0 takes a free one.", low=0, high=65535)
+    insecure: bool = flag(False, "Everyone is admin without a token; allowed on loopback only.")
+    master: str = text(
+        "local[*]",
+        "Spark master that evaluates channels.",
+        pattern=r"local(\[.+\])?|local-cluster\[.+\]|(spark|k8s)://.+|yarn",
+        expected="local[n], spark://host:port, k8s://url or yarn",
+    )
+    driver_memory: str = text(
+        "2g", "Heap of the Spark driver, as Java writes it.", pattern=r"[1-9]\d*[kKmMgG]", expected="such as 512m or 2g"
+    )
+    spark_conf: Mapping[str, str] = table("Further Spark settings, by their Spark names.")
+
+    def problems(self) -> Iterator[str]:
+        if self.insecure and not is_loopback(self.host):
+            yield f"cluster.insecure: allowed on a loopback address only, and cluster.host is {self.host!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ingest:
+    max_batch_bytes: Bytes = size("16 MB", "Longest request body; a longer one gets 413.", low="1 kB", high="1 GB")
+    max_record_bytes: Bytes = size("1 MB", "Longest record; a longer one goes to the dead letters.", high="1 GB")
+    max_pending_bytes: Bytes = size("256 MB", "Bytes waiting to become durable; beyond it requests get 429.")
+    idempotency_keys: int = integer(100_000, "Idempotency keys remembered per dataset.", low=0, high=100_000_000)
+
+    def problems(self) -> Iterator[str]:
+        yield from _ordered("ingest", self, "max_record_bytes", "max_batch_bytes")
+        yield from _ordered("ingest", self, "max_batch_bytes", "max_pending_bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class Channels:
+    tick_min_interval: Seconds = duration(
+        "5ms", "Continuous channels wait so long for more records before a tick.", low="0ms", high="1m"
+    )
+    max_window_records: int = integer(
+        100_000, "New records one execution looks at; what is left waits for the next.", low=1, high=100_000_000
+    )
+    min_period: Seconds = duration("100ms", "Shortest PERIOD a channel may ask for.", high="1h")
+    retry_backoff_min: Seconds = duration("500ms", "First pause of a failing channel.", high="1h")
+    retry_backoff_max: Seconds = duration("1m", "Longest pause of a failing channel.", high="24h")
+    index: bool = flag(True, "Match by index where a channel allows it; otherwise always by join.")
+    cell: float = number(500.0, "Side of the base grid cell, in the unit of the coordinates (metres on the sphere).")
+    max_radius: float = number(50_000.0, "Largest radius a subscription may have, in the same unit.")
+    compact_pending: int = integer(
+        20_000, "Subscriptions added and removed before a channel's base is compacted.", low=1, high=100_000_000
+    )
+
+    def problems(self) -> Iterator[str]:
+        yield from _ordered("channels", self, "retry_backoff_min", "retry_backoff_max")
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    retain_age: Seconds = duration("24h", "How long results are kept where the channel does not say.", high="3660d")
+    retain_size: Bytes = size("1 GB", "Bytes of results kept per channel where it does not say.", high="1000 TB")
+    pull_max_rows: int = integer(10_000, "Results one pull returns at most.", low=1, high=10_000_000)
+    pull_max_bytes: Bytes = size("4 MB", "Bytes of payload one pull returns at most.", low="1 kB", high="1 GB")
+
+
+@dataclass(frozen=True, slots=True)
+class Outbox:
+    timeout: Seconds = duration("5s", "How long a broker may take to answer a notification.", high="10m")
+    backoff_min: Seconds = duration("200ms", "First pause before a notification is sent again.", high="1h")
+    backoff_max: Seconds = duration("1m", "Longest pause before a notification is sent again.", high="24h")
+    push_max_bytes: Bytes = size(
+        "64 kB", "Payload a PUSH channel's notification carries at most.", low="0 B", high="64 MB"
+    )
+    notify_max_ids: int = integer(1000, "Backend subscriptions one notification names at most.", low=1, high=1_000_000)
+    max_waiting: int = integer(
+        10_000,
+        "Notifications kept per broker; beyond it the oldest give way, for pulling is the truth.",
+        low=1,
+        high=10**7,
+    )
+
+    def problems(self) -> Iterator[str]:
+        yield from _ordered("outbox", self, "backoff_min", "backoff_max")
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    max_rows: int = integer(10_000, "Rows a SELECT returns at most.", low=1, high=10_000_000)
+    timeout: Seconds = duration("30s", "How long a SELECT may run.", high="24h")
+
+
+@dataclass(frozen=True, slots=True)
+class Auth:
+    secret_file: str = text("", "File with the secret that signs tokens; empty means `secret` in the data directory.")
+    token_ttl: Seconds = duration("12h", "How long a token lasts where its maker does not say.", low="1s", high="3660d")
+    leeway: Seconds = duration(
+        "30s", "How far clocks may differ when a token's times are checked.", low="0s", high="1h"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    level: str = choice("info", ("debug", "info", "warning", "error"), "Least important message that is written.")
+    format: str = choice("text", ("text", "json"), "How a message is written.")
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    cluster: Cluster = section(Cluster, "Where the data cluster lives and what evaluates its channels.")
+    ingest: Ingest = section(Ingest, "Limits of what may be sent to datasets.")
+    channels: Channels = section(Channels, "How channels execute.")
+    results: Results = section(Results, "How long results are kept and how they are read.")
+    outbox: Outbox = section(Outbox, "How brokers are told of new results.")
+    select: Select = section(Select, "Limits of plain SELECT statements.")
+    auth: Auth = section(Auth, "Tokens.")
+    log: Log = section(Log, "Messages on standard error.")
+
+    @property
+    def data_dir(self) -> Path:
+        return Path(self.cluster.data_dir)
+
+    @property
+    def secret_path(self) -> Path:
+        return Path(self.auth.secret_file) if self.auth.secret_file else self.data_dir / "secret"
+
+    def problems(self) -> Iterator[str]:
+        """What each value alone cannot tell."""
+        for item in fields(self):
+            part = getattr(self, item.name)
+            if hasattr(part, "problems"):
+                yield from part.problems()
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A configuration, and for each setting that is not at its default where it came from."""
+
+    config: Config
+    sources: Mapping[str, str]
+
+
+def load(
+    path: Path | None = None, environ: Mapping[str, str] | None = None, overrides: Mapping[str, Any] | None = None
+) -> Config:
+    """The configuration; ``overrides`` are by path (``"cluster.port"``), and ``None`` overrides nothing."""
+    return resolve(path, environ, overrides).config
+
+
+def resolve(
+    path: Path | None = None, environ: Mapping[str, str] | None = None, overrides: Mapping[str, Any] | None = None
+) -> Resolved:
+    """As ``load``, and where each value came from."""
+    written, problems = gather(Config, path, environ or {}, overrides or {})
+    found = values(Config, written, problems)
+    config = Config(**{name: kind(**found[name]) for name, kind in sections_of(Config)})
+    problems.extend(config.problems())
+    if problems:
+        raise ConfigError(*problems)
+    return Resolved(config, {name: w.source for name, w in written.items()})
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach ``host``."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _ordered(name: str, part: object, low: str, high: str) -> Iterator[str]:
+    if getattr(part, low) > getattr(part, high):
+        yield f"{name}.{low}: expected at most {name}.{high}"
