@@ -90,7 +90,7 @@ def _integer(sql: SqlType, value: Any, where: str) -> int:
 
 
 def _double(_: SqlType, value: Any, where: str) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
         try:
             number = float(value)
         except OverflowError:
