@@ -16,7 +16,7 @@ from typing import Any
 from tocsin.errors import BadArgument, ConfigError, nearest
 from tocsin.settings.declare import Setting, settings_of
 
-RESERVED = ("TOCSIN_CONFIG", "TOCSIN_TOKEN", "TOCSIN_URL")
+RESERVED = ("TOCSIN_CONFIG", "TOCSIN_JARS", "TOCSIN_TOKEN", "TOCSIN_URL")
 RESERVED_PREFIX = "TOCSIN_TEST_"
 
 

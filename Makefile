@@ -1,0 +1,66 @@
+# Everything starts from a fresh clone: each target sets up what it needs, once.
+# Needs make and Python 3.11 or later; Java 17 or later is found, or provided as a wheel.
+
+VENV := .venv
+PY := $(VENV)/bin/python
+READY := $(VENV)/.ready
+KAFKA_READY := $(VENV)/.ready-kafka
+PIP_INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PYTEST := $(PY) -m pytest -rs --durations=5 --durations-min=1
+
+# A command that needs Java: finds one, installs the wheel if there is none, or stops with a sentence.
+WITH_JAVA := JAVA_HOME="$$($(PY) -m tocsin.java ensure --constraints constraints.txt)" && export JAVA_HOME &&
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format bench papers kafka clean distclean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY) ## Create .venv with everything that the other targets need
+	@$(WITH_JAVA) echo "Ready: $$($(PY) --version), Java in $$JAVA_HOME"
+
+demo: $(READY) ## Run a city of reports and subscribers for about a minute
+	@$(WITH_JAVA) $(VENV)/bin/tocsin demo $(ARGS)
+
+test: $(READY) ## Run all tests: unit and properties, then Spark, then whole processes
+	@$(WITH_JAVA) .ci/pytest-dirs $(PYTEST) -- "tests/unit tests/properties tests/papers" tests/spark tests/integration
+
+check: $(READY) ## Lint, check formatting, types and the layers
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff format --check .
+	@$(VENV)/bin/mypy
+	@$(VENV)/bin/lint-imports
+
+format: $(READY) ## Format the code and repair what the linter can
+	@$(VENV)/bin/ruff check --fix .
+	@$(VENV)/bin/ruff format .
+
+bench: $(READY) ## Measure channels against DuckDB; ARGS=--quick for the short form
+	@$(WITH_JAVA) $(PY) benchmarks/channels.py $(ARGS)
+
+papers: $(READY) ## Check the sentences of the papers that the code implements
+	@.ci/pytest-dirs $(PYTEST) -- tests/papers
+
+kafka: $(KAFKA_READY) ## Fetch a real Kafka with Maven and test the Kafka feed against it
+	@if command -v mvn > /dev/null; then kafka/fetch; else echo "Maven (mvn) is not here: the Kafka tests are skipped"; fi
+	@$(WITH_JAVA) $(PYTEST) -m kafka tests
+
+clean: ## Remove caches and what demos and tests left
+	@rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .demo dist spark-warehouse metastore_db derby.log
+	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean ## Remove the environment and fetched jars as well
+	@rm -rf $(VENV) .jars
+
+$(READY): pyproject.toml constraints.txt | $(PY)
+	@echo "Installing Tocsin and its tools into $(VENV) (a few minutes the first time) ..."
+	@$(PIP_INSTALL) -e '.[cluster,dev]'
+	@touch $@
+
+$(KAFKA_READY): $(READY)
+	@$(PIP_INSTALL) -e '.[cluster,kafka,dev]'
+	@touch $@
+
+$(PY):
+	@.ci/venv $(VENV)

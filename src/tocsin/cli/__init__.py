@@ -1,0 +1,1 @@
+"""The command line program ``tocsin``: one file a command."""
