@@ -1,0 +1,293 @@
+"""Subscriptions, and the backend subscriptions behind them.
+
+Subscriptions of one channel with equal arguments share one *backend subscription*, numbered densely
+from 1 per channel. When its last holder leaves it becomes inactive but keeps its number, and gets it
+back with the next holder, so its stream goes on. ``version`` is a number of the whole ledger that
+grows with every change of the active set: who knows version ``v`` asks for what changed since.
+
+A subscription counts from the first execution that starts after it was written.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from uuid import uuid4
+
+from tocsin.datacluster.storage.transaction import Row, Tx, execute_in, next_value, row_or_none, rows_in
+from tocsin.errors import AlreadyExists, NotFound
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A subscription asked for; ``params_key`` is the canonical JSON array of its arguments.
+
+    With an ``id`` of the caller's, asking again gives the same subscription.
+    """
+
+    params_key: str
+    broker_id: int
+    owner: str
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """``backend_changed``: this call made its backend subscription, or made it active again."""
+
+    id: str
+    backend_no: int
+    since_execution: int
+    backend_changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """``backend_gone``: nobody holds it any more; ``is_detached``: nobody on that broker does."""
+
+    id: str
+    channel_id: int
+    backend_no: int
+    broker_id: int
+    backend_gone: bool
+    is_detached: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """``live_from``: the new broker's live results begin with this execution."""
+
+    id: str
+    channel_id: int
+    backend_no: int
+    from_broker_id: int
+    broker_id: int
+    since_execution: int
+    live_from: int
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionRow:
+    id: str
+    channel_id: int
+    backend_no: int
+    broker_id: int
+    owner: str
+    since_execution: int
+    created_at: float
+    params_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class BackendRow:
+    no: int
+    params_key: str
+    active: bool
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """``backends`` are the active ones: the distinct sets of arguments."""
+
+    subscriptions: int
+    backends: int
+
+
+@dataclass(slots=True)
+class _Backend:
+    no: int
+    active: bool
+    is_new: bool
+    added: int = 0
+
+    @property
+    def is_changed(self) -> bool:
+        return self.added > 0 and not self.active
+
+
+def add_subscriptions(tx: Tx, channel_id: int, wanted: Sequence[Wanted], now: float) -> list[Added]:
+    """Add them all; an id that exists with the same channel and arguments is returned as it is."""
+    started, last_no = _progress(tx, channel_id)
+    known = _existing(tx, [w.id for w in wanted if w.id is not None])
+    backends = _backends(tx, channel_id, {w.params_key for w in wanted}, last_no)
+    fresh: list[Row] = []
+    ids: list[str] = []
+    for want in wanted:
+        backend = backends[want.params_key]
+        id = want.id or uuid4().hex
+        if id not in known:
+            known[id] = (channel_id, backend.no, started + 1)
+            backend.added += 1
+            fresh.append((id, channel_id, backend.no, want.broker_id, want.owner, started + 1, now))
+        elif known[id][:2] != (channel_id, backend.no):
+            raise AlreadyExists("subscription", id)
+        ids.append(id)
+    _store(tx, channel_id, backends, fresh)
+    return [
+        Added(id, known[id][1], known[id][2], backends[want.params_key].is_changed)
+        for id, want in zip(ids, wanted, strict=True)
+    ]
+
+
+def remove_subscriptions(tx: Tx, ids: Sequence[str]) -> list[Removed]:
+    """Remove those that exist; an unknown id is passed over."""
+    sql = "SELECT id, channel_id, backend_no, broker_id FROM subscription WHERE id IN (*)"
+    found = rows_in(tx, sql, list(dict.fromkeys(ids)))
+    execute_in(tx, "DELETE FROM subscription WHERE id IN (*)", [row[0] for row in found])
+    gone = _release(tx, Counter((row[1], row[2]) for row in found))
+    detached = {place for place in {row[1:] for row in found} if not _is_held(tx, place)}
+    return [Removed(*row, row[1:3] in gone, row[1:] in detached) for row in found]
+
+
+def move_subscriptions(tx: Tx, ids: Sequence[str], broker_id: int) -> list[Moved]:
+    """Put them on another broker; an unknown id is passed over."""
+    sql = """SELECT s.id, s.channel_id, s.backend_no, s.broker_id, s.since_execution, p.started + 1
+             FROM subscription s JOIN channel_progress p ON p.channel_id = s.channel_id WHERE s.id IN (*)"""
+    found = rows_in(tx, sql, list(dict.fromkeys(ids)))
+    execute_in(tx, "UPDATE subscription SET broker_id = ? WHERE id IN (*)", [row[0] for row in found], (broker_id,))
+    return [Moved(id, ch, no, old, broker_id, since, live) for id, ch, no, old, since, live in found]
+
+
+def list_subscriptions(
+    tx: Tx, channel_id: int | None = None, broker_id: int | None = None, limit: int = 1000, after: str = ""
+) -> list[SubscriptionRow]:
+    """A page in the order of ids; the last id of one page is the next one's ``after``."""
+    sql = """SELECT s.id, s.channel_id, s.backend_no, s.broker_id, s.owner, s.since_execution, s.created_at,
+                    b.params_key
+             FROM subscription s
+             JOIN backend_subscription b ON b.channel_id = s.channel_id AND b.no = s.backend_no
+             WHERE s.id > ? AND (? IS NULL OR s.channel_id = ?) AND (? IS NULL OR s.broker_id = ?)
+             ORDER BY s.id LIMIT ?"""
+    params = (after, channel_id, channel_id, broker_id, broker_id, limit)
+    return [SubscriptionRow(*row) for row in tx.rows(sql, params)]
+
+
+def get_subscription(tx: Tx, id: str) -> SubscriptionRow:
+    sql = """SELECT s.id, s.channel_id, s.backend_no, s.broker_id, s.owner, s.since_execution, s.created_at,
+                    b.params_key
+             FROM subscription s
+             JOIN backend_subscription b ON b.channel_id = s.channel_id AND b.no = s.backend_no
+             WHERE s.id = ?"""
+    found = row_or_none(tx, sql, (id,))
+    if found is None:
+        raise NotFound("subscription", id)
+    return SubscriptionRow(*found)
+
+
+def backends_since(tx: Tx, channel_id: int, version: int = 0) -> Iterator[BackendRow]:
+    """What changed after ``version``, oldest first; from 0, every one that ever was."""
+    sql = """SELECT no, params_key, active, version FROM backend_subscription
+             WHERE channel_id = ? AND version > ? ORDER BY version, no"""
+    for no, params_key, active, changed in tx.iterate(sql, (channel_id, version)):
+        yield BackendRow(no, params_key, bool(active), changed)
+
+
+def current_version(tx: Tx) -> int:
+    """The version of the last change to any channel's active set."""
+    found = row_or_none(tx, "SELECT value FROM counter WHERE name = 'backend_version'")
+    return int(found[0]) if found else 0
+
+
+def counts(tx: Tx, channel_id: int) -> Counts:
+    sql = "SELECT subscriptions, backends FROM channel_progress WHERE channel_id = ?"
+    found = row_or_none(tx, sql, (channel_id,))
+    return Counts(*found) if found else Counts(0, 0)
+
+
+def attachments(tx: Tx, channel_id: int) -> Iterator[tuple[int, int, int]]:
+    """(backend number, broker, first execution that counts) for each pair that somebody holds."""
+    sql = """SELECT backend_no, broker_id, min(since_execution) FROM subscription
+             WHERE channel_id = ? GROUP BY backend_no, broker_id ORDER BY backend_no, broker_id"""
+    yield from tx.iterate(sql, (channel_id,))  # type: ignore[misc]
+
+
+def _progress(tx: Tx, channel_id: int) -> tuple[int, int]:
+    sql = "SELECT started, last_backend FROM channel_progress WHERE channel_id = ?"
+    found = row_or_none(tx, sql, (channel_id,))
+    if found is None:
+        raise NotFound("channel", str(channel_id))
+    return found[0], found[1]
+
+
+def _existing(tx: Tx, ids: Sequence[str]) -> dict[str, tuple[int, int, int]]:
+    sql = "SELECT id, channel_id, backend_no, since_execution FROM subscription WHERE id IN (*)"
+    return {id: (channel, no, since) for id, channel, no, since in rows_in(tx, sql, ids)}
+
+
+def _backends(tx: Tx, channel_id: int, keys: Iterable[str], last_no: int) -> dict[str, _Backend]:
+    """The backend subscription of each key; new ones are numbered in the order of their keys."""
+    wanted = sorted(keys)
+    sql = "SELECT params_key, no, active FROM backend_subscription WHERE channel_id = ? AND params_key IN (*)"
+    found = {
+        key: _Backend(no, bool(active), is_new=False) for key, no, active in rows_in(tx, sql, wanted, (channel_id,))
+    }
+    missing = (key for key in wanted if key not in found)
+    return found | {key: _Backend(no, False, is_new=True) for no, key in enumerate(missing, last_no + 1)}
+
+
+def _store(tx: Tx, channel_id: int, backends: dict[str, _Backend], fresh: list[Row]) -> None:
+    if not fresh:
+        return
+    touched = [(key, b) for key, b in backends.items() if b.added]
+    changed = sum(b.is_changed for _, b in touched)
+    version = next_value(tx, "backend_version") if changed else 0
+    tx.executemany(
+        """INSERT INTO backend_subscription (channel_id, no, params_key, active, holders, version)
+           VALUES (?, ?, ?, 1, ?, ?)""",
+        [(channel_id, b.no, key, b.added, version) for key, b in touched if b.is_new],
+    )
+    tx.executemany(
+        """UPDATE backend_subscription SET holders = holders + ?, active = 1,
+           version = CASE WHEN active = 0 THEN ? ELSE version END WHERE channel_id = ? AND no = ?""",
+        [(b.added, version, channel_id, b.no) for _, b in touched if not b.is_new],
+    )
+    tx.executemany(
+        """INSERT INTO subscription (id, channel_id, backend_no, broker_id, owner, since_execution, created_at)
+           VALUES (?, ?, ?, ?, ?, ?, ?)""",
+        fresh,
+    )
+    last = max((b.no for _, b in touched if b.is_new), default=0)
+    tx.execute(
+        """UPDATE channel_progress SET subscriptions = subscriptions + ?, backends = backends + ?,
+           last_backend = CASE WHEN last_backend < ? THEN ? ELSE last_backend END WHERE channel_id = ?""",
+        (len(fresh), changed, last, last, channel_id),
+    )
+
+
+def _release(tx: Tx, leaving: Counter[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Take the holders off; the backend subscriptions that nobody holds now."""
+    if not leaving:
+        return set()
+    tx.executemany(
+        "UPDATE backend_subscription SET holders = holders - ? WHERE channel_id = ? AND no = ?",
+        [(count, *backend) for backend, count in leaving.items()],
+    )
+    gone = {backend for backend in leaving if _holders(tx, backend) == 0}
+    version = next_value(tx, "backend_version") if gone else 0
+    tx.executemany(
+        "UPDATE backend_subscription SET active = 0, version = ? WHERE channel_id = ? AND no = ?",
+        [(version, *backend) for backend in gone],
+    )
+    for channel_id in {channel for channel, _ in leaving}:
+        tx.execute(
+            """UPDATE channel_progress SET subscriptions = subscriptions - ?, backends = backends - ?
+               WHERE channel_id = ?""",
+            (
+                sum(count for (channel, _), count in leaving.items() if channel == channel_id),
+                sum(channel == channel_id for channel, _ in gone),
+                channel_id,
+            ),
+        )
+    return gone
+
+
+def _holders(tx: Tx, backend: tuple[int, int]) -> int:
+    sql = "SELECT holders FROM backend_subscription WHERE channel_id = ? AND no = ?"
+    return int(tx.rows(sql, backend)[0][0])
+
+
+def _is_held(tx: Tx, place: Row) -> bool:
+    sql = "SELECT 1 FROM subscription WHERE channel_id = ? AND backend_no = ? AND broker_id = ? LIMIT 1"
+    return bool(tx.rows(sql, place))
