@@ -1,0 +1,86 @@
+"""Reading request bodies with hard bounds, after the caller is known, and decoding them strictly.
+
+A body over its limit is refused from its declared length, or at the first byte too many if it declares
+none. Unknown members of a JSON body are refused, since they are misspelt ones more often than not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import anyio
+import msgspec
+from starlette.requests import Request
+
+from tocsin.datacluster.api.limits import ApiLimits
+from tocsin.datacluster.api.problems import InvalidRequest, MalformedBody, SlowBody, UnsupportedBody
+from tocsin.errors import LimitExceeded
+
+T = TypeVar("T")
+
+JSON = ("application/json",)
+LINES = ("application/x-ndjson", "application/jsonl", "application/json", "text/plain")
+
+
+async def read_json(request: Request, kind: type[T], limits: ApiLimits) -> T:
+    """The body as ``kind``."""
+    check_media_type(request, JSON)
+    body = await read_bytes(request, limits.body_bytes, limits.body_timeout_s)
+    return decode(body, kind)
+
+
+async def read_bytes(
+    request: Request, limit: int, timeout_s: float, count: Callable[[int], None] = lambda _: None
+) -> bytes:
+    """The whole body; ``count`` is told the size of each part before it is kept."""
+    check_size(_declared(request), limit)
+    try:
+        with anyio.fail_after(timeout_s):
+            return await _read(request, limit, count)
+    except TimeoutError:
+        raise SlowBody(f"the whole body has to arrive within {timeout_s:g} s") from None
+
+
+async def _read(request: Request, limit: int, count: Callable[[int], None]) -> bytes:
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        check_size(size, limit)
+        count(len(part))
+        parts.append(part)
+    return b"".join(parts)
+
+
+def check_size(size: int, limit: int) -> None:
+    if size > limit:
+        raise LimitExceeded("bytes in a request body", limit, size)
+
+
+def check_items(what: str, count: int, limit: int) -> None:
+    if count > limit:
+        raise LimitExceeded(what, limit, count)
+
+
+def check_media_type(request: Request, known: tuple[str, ...]) -> None:
+    """A body without a declared type is taken for the first that is known."""
+    declared = request.headers.get("content-type", known[0])
+    if declared.partition(";")[0].strip().lower() not in known:
+        raise UnsupportedBody(f"Content-Type: expected {' or '.join(known)}, got {declared!r:.120}")
+
+
+def decode(body: bytes, kind: type[T]) -> T:
+    """Strict JSON, or an error that says where it stopped and what was expected there."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError as error:
+        raise InvalidRequest(str(error)) from None
+    except RecursionError:
+        raise MalformedBody("expected JSON, got one that is nested too deeply") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise MalformedBody(f"expected JSON in UTF-8: {error}") from None
+
+
+def _declared(request: Request) -> int:
+    length = request.headers.get("content-length", "0")
+    return int(length) if length.isascii() and length.isdecimal() else 0

@@ -1,0 +1,111 @@
+"""``/channels``: what runs, how it is compiled, and what it found."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from tocsin.datacluster.api.auth import Who
+from tocsin.datacluster.api.context import Shared
+from tocsin.datacluster.api.describe import encode, operation, reply, reply_bytes
+from tocsin.datacluster.api.named import NameAndType, find, pairs
+from tocsin.datacluster.api.pages import Page, page_of
+from tocsin.datacluster.service import ChannelView
+from tocsin.model.position import START, Position
+
+router = APIRouter(tags=["channels"])
+
+Backend = Annotated[int, Query(ge=0, lt=2**63, description="The backend subscription.")]
+After = Annotated[str | None, Query(description="Begin after this position; without it, at the beginning.")]
+Through = Annotated[str | None, Query(description="End with this position; without it, at the newest result.")]
+Limit = Annotated[int, Query(ge=1, description="Rows wanted; the cluster may give fewer.")]
+
+
+class Channel(msgspec.Struct, frozen=True):
+    """``mode`` is ``continuous`` or ``every <period>``; ``problem`` says why a failing channel fails."""
+
+    name: str
+    parameters: list[NameAndType]
+    mode: str
+    push: bool
+    state: str
+    strategy: str
+    subscriptions: int
+    backends: int
+    executions: int
+    lag_s: float
+    problem: str | None
+    query: str
+
+
+class Channels(msgspec.Struct, frozen=True):
+    channels: list[Channel]
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """The shared plan, its SQL, the strategy and why, the counts of the last executions."""
+
+    channel: str
+    explanation: dict[str, Any]
+
+
+MESSAGES = (Channel, Channels, Explanation)
+
+
+@router.get("/channels", **operation(gives=Channels, summary="List channels"))
+async def list_channels(api: Shared, who: Who) -> Response:
+    views = await api.call(api.service.channels, who)
+    return reply(Channels([_channel(view) for view in views]))
+
+
+@router.get("/channels/{name}", **operation(gives=Channel, summary="Show a channel"))
+async def show_channel(name: str, api: Shared, who: Who) -> Response:
+    views = await api.call(api.service.channels, who)
+    return reply(_channel(find("channel", name, views)))
+
+
+@router.get("/channels/{name}/explain", **operation(gives=Explanation, summary="Explain a channel"))
+async def explain_channel(name: str, api: Shared, who: Who) -> Response:
+    explanation = await api.call(api.service.explain, name, who)
+    return reply(Explanation(name, dict(explanation)))
+
+
+@router.get("/channels/{name}/results", **operation(gives=Page, summary="Replay results"))
+async def replay_results(
+    name: str,
+    api: Shared,
+    who: Who,
+    backend: Backend,
+    after: After = None,
+    through: Through = None,
+    limit: Limit = 1000,
+) -> Response:
+    """The results of one backend subscription after ``after`` up to ``through``, while they are kept."""
+    first = Position.parse(after) if after is not None else START
+    last = Position.parse(through) if through is not None else None
+    rows = min(limit, api.limits.page_rows)
+
+    def run() -> bytes:
+        return encode(page_of(api.service.replay(name, backend, first, last, rows, who)))
+
+    return reply_bytes(await api.call(run))
+
+
+def _channel(view: ChannelView) -> Channel:
+    return Channel(
+        name=view.name,
+        parameters=pairs(view.parameters),
+        mode=view.mode,
+        push=view.is_push,
+        state=view.state,
+        strategy=view.strategy,
+        subscriptions=view.subscriptions,
+        backends=view.backends,
+        executions=view.executions,
+        lag_s=view.lag_s,
+        problem=view.problem,
+        query=view.query,
+    )

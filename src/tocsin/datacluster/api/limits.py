@@ -1,0 +1,30 @@
+"""What one request may ask for, and how many requests may be under way.
+
+Every refusal names the limit that it hit. Sizes are bytes, times seconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ApiLimits:
+    """The defaults suit one machine; a request over a size is answered 413, one too many 429."""
+
+    body_bytes: int = 16 * MIB  # a JSON body
+    ingest_bytes: int = 16 * MIB  # one batch of records
+    ingest_requests: int = 64  # batches under way at once
+    ingest_inflight_bytes: int = 256 * MIB  # and their bytes together
+    body_timeout_s: float = 30.0  # until the whole body has arrived
+    items: int = 10_000  # subscriptions, ids or keys in one request
+    page_rows: int = 10_000  # rows in one page of results or subscriptions
+    page_bytes: int = 16 * MIB  # payload bytes in one pull
+    wait_s: float = 30.0  # a pull waits no longer than this
+    waiting_pulls: int = 128  # pulls that wait at once
+    ingest_threads: int = 16
+    statement_threads: int = 4
+    other_threads: int = 16
+    retry_after_s: float = 1.0  # what a 429 advises

@@ -1,0 +1,56 @@
+"""Around every request: how long it took, and a decent answer to what nobody foresaw.
+
+Counted by the route's template, never by the path, so that labels stay few. Of a request nothing else is
+kept: neither its headers nor its body reach the log.
+"""
+
+from __future__ import annotations
+
+import time
+
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tocsin.datacluster.api.problems import unexpected
+from tocsin.datacluster.metrics import Metrics
+
+UNMATCHED = "(unmatched)"
+CLIENT_GONE = 499  # as others count requests whose sender left before the answer
+
+
+class Observe:
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app, self._metrics = app, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        started, answered = time.perf_counter(), _Answered(send)
+        try:
+            await self._guarded(scope, receive, answered)
+        finally:
+            route = getattr(scope.get("route"), "path", UNMATCHED)
+            self._metrics.http(route, scope["method"], answered.status, time.perf_counter() - started)
+
+    async def _guarded(self, scope: Scope, receive: Receive, answered: _Answered) -> None:
+        try:
+            await self._app(scope, receive, answered)
+        except ClientDisconnect:
+            return
+        except Exception as error:
+            response = unexpected(error)
+            if answered.status == CLIENT_GONE:
+                await response(scope, receive, answered)
+
+
+class _Answered:
+    """Remembers the status that was sent."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status = CLIENT_GONE
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        await self._send(message)

@@ -1,0 +1,159 @@
+"""Serving the application with uvicorn: in front, until a signal comes, or behind, in a thread.
+
+The first SIGTERM or SIGINT starts a drain: readiness fails, waiting pulls answer, requests under way are
+finished, then ``run`` returns, so that the caller can close what stands behind the application. A second
+SIGINT stops waiting for them. Only the command line configures log handlers, so uvicorn is told not to.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+from fastapi import FastAPI
+
+from tocsin.datacluster.api.context import Api
+from tocsin.errors import Unavailable
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+START_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Files in PEM form."""
+
+    certificate: Path
+    key: Path
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    host: str = "127.0.0.1"
+    port: int = 8420  # 0 takes any that is free
+    log_level: str = "warning"
+    tls: Tls | None = None
+    max_connections: int = 2048  # beyond it a request is answered 503 by the server itself
+    drain_timeout_s: float = 10.0  # for requests under way at the end
+
+
+class ApiServer:
+    """One listening socket and the loop behind it; ``url`` is known from the start."""
+
+    def __init__(self, app: FastAPI, options: ServerOptions, on_drain: Callable[[], None] | None = None) -> None:
+        self._options = options
+        self._socket = _listen(options.host, options.port)
+        self._server = _Server(_config(app, options), _drain(app, on_drain))
+        self._thread: threading.Thread | None = None
+
+    @property
+    def port(self) -> int:
+        return int(self._socket.getsockname()[1])
+
+    @property
+    def url(self) -> str:
+        host = f"[{self._options.host}]" if ":" in self._options.host else self._options.host
+        return f"{'https' if self._options.tls else 'http'}://{host}:{self.port}"
+
+    def run(self) -> None:
+        """Serve in this thread, which must be the main one for signals to count."""
+        self._server.run(sockets=[self._socket])
+
+    def start(self) -> None:
+        """Serve in a thread; returns when requests are answered."""
+        self._thread = threading.Thread(target=self.run, name="tocsin-api", daemon=True)
+        self._thread.start()
+        if not self._server.is_started.wait(START_TIMEOUT_S):
+            raise Unavailable(f"the API did not start at {self.url} within {START_TIMEOUT_S:g} s")
+
+    def stop(self) -> None:
+        """Drain, and wait for the end if ``start`` was used."""
+        self._server.stop()
+        if self._thread is not None:
+            self._thread.join()
+
+
+def serve(app: FastAPI, options: ServerOptions, on_drain: Callable[[], None] | None = None) -> None:
+    """Serve until a signal comes."""
+    ApiServer(app, options, on_drain).run()
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's, save that signals drain and do not come again after the end."""
+
+    def __init__(self, config: uvicorn.Config, drain: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._drain = drain
+        self.is_started = threading.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.is_started.set()
+
+    def stop(self) -> None:
+        if not self.should_exit:
+            self._drain()
+        self.should_exit = True
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.stop()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self.handle_exit) for number in SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def _config(app: FastAPI, options: ServerOptions) -> uvicorn.Config:
+    tls = options.tls
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        log_level=options.log_level,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        lifespan="off",
+        limit_concurrency=options.max_connections,
+        timeout_graceful_shutdown=max(1, round(options.drain_timeout_s)),
+        ssl_certfile=str(tls.certificate) if tls else None,
+        ssl_keyfile=str(tls.key) if tls else None,
+    )
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        raise Unavailable(f"cannot listen at {host}, port {port}: {error.strerror or error}") from None
+    return listening
+
+
+def _drain(app: FastAPI, then: Callable[[], None] | None) -> Callable[[], None]:
+    api: Api = app.state.api
+
+    def drain() -> None:
+        api.drain()
+        if then is not None:
+            then()
+
+    return drain

@@ -1,0 +1,56 @@
+"""``/statements``: scripts of the language, answered statement by statement."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from tocsin.datacluster.api.auth import Who
+from tocsin.datacluster.api.bodies import read_json
+from tocsin.datacluster.api.context import Shared
+from tocsin.datacluster.api.describe import encode, operation, reply_bytes
+from tocsin.datacluster.service import Answer
+
+router = APIRouter(tags=["statements"])
+
+
+class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One or more statements, separated by semicolons."""
+
+    text: str
+
+
+class StatementResult(msgspec.Struct, frozen=True):
+    """What one statement gave; rows only where it asked for some."""
+
+    kind: str
+    message: str
+    columns: list[str]
+    rows: list[list[Any]]
+    truncated: bool
+
+
+class ScriptResults(msgspec.Struct, frozen=True):
+    results: list[StatementResult]
+
+
+MESSAGES = (Script, ScriptResults)
+
+
+@router.post("/statements", **operation(takes=Script, gives=ScriptResults, summary="Run statements"))
+async def run_statements(request: Request, api: Shared, who: Who) -> Response:
+    """Run a script up to the first statement that fails; what ran before it stays done."""
+    script = await read_json(request, Script, api.limits)
+
+    def run() -> bytes:
+        return encode(ScriptResults([_result(answer) for answer in api.service.execute(script.text, who)]))
+
+    return reply_bytes(await api.call_in(api.lanes.statements, run))
+
+
+def _result(answer: Answer) -> StatementResult:
+    rows = [list(row) for row in answer.rows]
+    return StatementResult(answer.kind, answer.message, list(answer.columns), rows, answer.is_truncated)
