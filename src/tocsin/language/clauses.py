@@ -8,11 +8,12 @@ from typing import TypeVar
 from tocsin.errors import BadArgument, SyntaxProblem, nearest
 from tocsin.language.cursor import Cursor, either
 from tocsin.language.tokens import Kind, Token
-from tocsin.language.units import SIZE_UNITS, parse_duration, parse_size
+from tocsin.language.units import parse_duration, parse_size
 from tocsin.model.catalog import Retention
 from tocsin.model.types import ALIASES, SCALARS, SqlType
 
 MAX_PRECISION = 38
+MAX_DURATION_MS = 36_500 * 86_400_000
 FORMATS = {"JSON": "json", "JSONL": "json", "NDJSON": "json", "CSV": "csv", "PARQUET": "parquet"}
 _SHOWN_TYPES = either([*SCALARS[:-1], "DECIMAL(p, s)", "ARRAY<type>"])
 _T = TypeVar("_T")
@@ -96,16 +97,17 @@ def _decimal(c: Cursor) -> SqlType:
 
 
 def duration(c: Cursor, what: str) -> float:
-    """A string that is a duration above 0."""
+    """A string that is a duration of one millisecond to a century, in whole milliseconds."""
     at = c.token
     text = c.string(what)
     try:
-        seconds = parse_duration(text)
+        milliseconds = parse_duration(text) * 1000
     except BadArgument as bad:
-        raise c.problem(f"'{text:.40}' is not a duration", at=at, expected=bad.expected) from None
-    if seconds <= 0:
-        raise c.problem(f"'{text:.40}' is no time at all", at=at, expected="a duration above 0")
-    return seconds
+        raise c.problem(f"{text[:40]!r} is not a duration", at=at, expected=bad.expected) from None
+    whole = round(milliseconds)
+    if not 1 <= whole <= MAX_DURATION_MS or abs(milliseconds - whole) > 1e-6:
+        raise c.problem(f"{text[:40]!r} cannot be kept", at=at, expected="whole milliseconds, at most 36500 days")
+    return whole / 1000
 
 
 def retention(c: Cursor) -> Retention:
@@ -125,18 +127,32 @@ def retention(c: Cursor) -> Retention:
 def _limit(c: Cursor) -> tuple[str, float]:
     if c.token.kind is not Kind.NUMBER:
         return "age", duration(c, "a duration such as '1 hour', a number of RECORDS or a size such as 512 MB")
+    if c.peek().keyword == "RECORDS":
+        return "records", _above_zero(c, c.token, c.whole("a whole number of records"))
     number = c.advance()
-    unit = c.token.keyword
-    if unit not in SIZE_UNITS and unit != "RECORDS":
-        c.choose(dict.fromkeys(("RECORDS", "KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB")))
+    for unit in ("RECORDS", "KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB"):
+        c.tried(unit)
+    return "size", _above_zero(c, number, _size(c, number))
+
+
+def _above_zero(c: Cursor, at: Token, value: int) -> int:
+    """The value, its unit stepped over."""
+    if value <= 0:
+        raise c.problem("RETAIN 0 would keep nothing", at=at, expected="a number above 0")
     c.advance()
+    return value
+
+
+def _size(c: Cursor, number: Token) -> int:
     try:
-        value = parse_size(number.text if unit == "RECORDS" else number.text + unit)
+        return parse_size(f"{number.text} {c.token.keyword}")
     except BadArgument:
-        value = 0
-    if value <= 0 or (unit == "RECORDS" and not number.text.isdigit()):
-        raise c.problem(f"cannot retain {number.text} {unit}", at=number, expected="a whole number above 0")
-    return ("records" if unit == "RECORDS" else "size"), value
+        pass
+    try:
+        parse_size(f"1 {c.token.keyword}")
+    except BadArgument:
+        raise c.unexpected() from None
+    raise c.problem(f"{number.text} {c.token.text} is no size", at=number, expected="a whole number of bytes")
 
 
 def record_format(c: Cursor) -> str | None:

@@ -87,14 +87,14 @@ def _(s: st.CreateFeed) -> str:
 
 def _source_sql(spec: FeedSpec) -> tuple[str, str]:
     """The source with its own options, and the WITH clause with the others."""
-    own = dict(spec.options)
-    source = {
-        "http": lambda: "HTTP",
-        "directory": lambda: f"DIRECTORY {string_sql(own.pop('path'))} FORMAT {own.pop('format')}",
-        "kafka": lambda: f"KAFKA TOPIC {string_sql(own.pop('topic'))} AT {string_sql(own.pop('servers'))}",
-    }[spec.kind]()
-    pairs = listed_sql(f"{string_sql(k)} = {string_sql(v)}" for k, v in own.items())
-    return source, f"WITH {pairs}" if own else ""
+    given = dict(spec.options)
+    source = [spec.kind.upper()]
+    if spec.kind == "directory":
+        source += [string_sql(given.pop("path")), "FORMAT", given.pop("format", "json")]
+    elif spec.kind == "kafka":
+        source += ["TOPIC", string_sql(given.pop("topic")), "AT", string_sql(given.pop("servers"))]
+    pairs = listed_sql(f"{string_sql(k)} = {string_sql(v)}" for k, v in given.items())
+    return joined(*source), f"WITH {pairs}" if given else ""
 
 
 @to_sql.register
