@@ -21,7 +21,7 @@ from tocsin.scenarios.city.emergencies import KINDS
 from tocsin.scenarios.city.world import City
 from tocsin.scenarios.seeding import stream
 
-SHARING = 1.3
+SHARING = 1.5
 _RADII_M = (500.0, 1_000.0, 2_000.0)
 _DRAWS = 3  # for each subscription, to find one that the user does not have yet
 

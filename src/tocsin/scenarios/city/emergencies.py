@@ -34,19 +34,20 @@ KINDS = tuple(RADIUS_M)
 REPORTS_PER_S = 10_000 / (30 * 60)
 SMALLEST_BYTES, LARGEST_BYTES = 200, 700
 
-_SEVERITY_SHARES = (0.3, 0.3, 0.2, 0.13, 0.07)  # of severities 1 to 5
+_AT_LEAST = (0.7, 0.4, 0.2, 0.07)  # share of reports with severity 2, 3, 4, 5 or more
 _TARGET_BYTES = (215, 580)  # the last sentence may run over by less than its length
 _AWAY_M = 25.0  # how far from the street something happens
 
 
 @dataclass(frozen=True, slots=True)
 class Emergency:
-    """Something happened: what, how bad, where, and how far it reaches."""
+    """Something happened: what, how bad, where (also in words), and how far it reaches."""
 
     kind: str
     severity: int
     x: float
     y: float
+    where: str
 
     @property
     def radius_m(self) -> float:
@@ -80,11 +81,12 @@ class Publishers:
 
     def _emergency(self, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> Emergency:
         who = int(self._rng.integers(len(KINDS)))
-        severity = 1 + int(self._rng.choice(5, p=_SEVERITY_SHARES))
+        chance = self._rng.random()
+        severity = 1 + sum(chance < share for share in _AT_LEAST)
         dx, dy = self._rng.uniform(-_AWAY_M, _AWAY_M, 2).tolist()
         width, height = self._city.size_m
         spot = min(max(float(x[who]) + dx, 0.0), width), min(max(float(y[who]) + dy, 0.0), height)
-        return Emergency(KINDS[who], severity, round(spot[0], 1), round(spot[1], 1))
+        return Emergency(KINDS[who], severity, round(spot[0], 1), round(spot[1], 1), self._where(who))
 
     def _report(self, number: int, t: float, emergency: Emergency) -> dict[str, Any]:
         record = {
@@ -100,16 +102,15 @@ class Publishers:
         return record | {"text": self._lengthen(record, emergency.kind)}
 
     def _opening(self, emergency: Emergency) -> str:
-        street = self._nearest_street(emergency)
-        area = self._city.district_at(emergency.x, emergency.y).name
         openings = OPENINGS[emergency.kind]
         what = openings[self._rng.integers(len(openings))]
-        return f"{what} at {street}, {area}. Severity {emergency.severity} of 5."
+        return f"{what} at {emergency.where}. Severity {emergency.severity} of 5."
 
-    def _nearest_street(self, emergency: Emergency) -> str:
-        streets = self._city.streets
-        middle_x, middle_y = streets.x - emergency.x, streets.y - emergency.y
-        return streets.names_at(int((middle_x**2 + middle_y**2).argmin()))[0]
+    def _where(self, who: int) -> str:
+        """The street on which a publisher is, and the district."""
+        city, arc = self._city, int(self._mobility.arc[who])
+        district = city.districts[city.district_of_point[city.streets.arc_from[arc]]]
+        return f"{city.streets.names[city.streets.street[arc // 2]]}, {district.name}"
 
     def _lengthen(self, record: dict[str, Any], kind: str) -> str:
         """Add advice, each sentence once, until the report has the length that was drawn for it."""

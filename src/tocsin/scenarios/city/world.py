@@ -85,6 +85,11 @@ class City:
         shares: Floats = homes / homes.sum()
         return shares
 
+    @cached_property
+    def district_of_point(self) -> Ints:
+        """For each point of the streets the number of its district."""
+        return district_of(self.districts, self.streets.x, self.streets.y)
+
     def district_at(self, x: float, y: float) -> District:
         return self.districts[int(district_of(self.districts, np.array([x]), np.array([y]))[0])]
 
