@@ -52,25 +52,26 @@ def scalar(c: Cursor) -> Scalar:
 
 
 def _signed(c: Cursor) -> int | float | Decimal:
-    negative = c.token.text == "-"
+    """A number; its sign is read with its digits, since negating a Decimal would round it."""
+    sign = ""
     if c.token.kind is Kind.SYMBOL and c.token.text in "+-":
-        c.advance()
+        sign = c.advance().text
     if c.token.kind is not Kind.NUMBER:
         c.tried("a value")
         raise c.unexpected()
-    number = _number(c)
+    number = _number(c, sign)
     c.advance()
-    return -number if negative else number
+    return number
 
 
-def _number(c: Cursor) -> int | float | Decimal:
+def _number(c: Cursor, sign: str) -> int | float | Decimal:
     text = c.token.text
     if len(text) > MAX_DIGITS:
         raise c.problem(f"a number of {len(text)} characters", expected=f"at most {MAX_DIGITS}")
     if text.isdigit():
-        return int(text)
-    number = float(text)
+        return int(sign + text)
+    number = float(sign + text)
     if not math.isfinite(number):
         raise c.problem(f"{text} is out of range", expected="a number below 1.8e308")
-    exact = Decimal(text)
+    exact = Decimal(sign + text)
     return number if "e" in text.lower() or Decimal(repr(number)) == exact else exact
