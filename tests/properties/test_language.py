@@ -135,13 +135,12 @@ def create_channels(draw):
 
 
 urls = some.sampled_from(["http://localhost:7070", "https://broker.example/a'b", "http://[::1]:1"])
-ids = texts.filter(bool)
 narrowed = some.sampled_from([st.Shown.SUBSCRIPTIONS, st.Shown.EXECUTIONS, st.Shown.DEAD_LETTERS])
 statements = some.one_of(
     some.builds(st.CreateDataset, datasets(), flags),
     some.builds(st.AlterDatasetAddColumn, names, some.builds(Column, names, types()), flags),
     some.builds(st.AlterDatasetDropColumn, names, names, flags),
-    some.builds(st.LoadDataset, names, texts, some.sampled_from(["json", "csv", "parquet"])),
+    some.builds(st.LoadDataset, names, filled, some.sampled_from(["json", "csv", "parquet"])),
     inserts(),
     deletes(),
     some.builds(st.CreateFeed, feeds(), flags),
@@ -154,8 +153,8 @@ statements = some.one_of(
         lambda kind: some.builds(kind, names)
     ),
     subscribes(),
-    some.builds(st.Unsubscribe, ids, some.none() | names, flags),
-    some.builds(st.ChangeSubscription, ids, names),
+    some.builds(st.Unsubscribe, filled, some.none() | names, flags),
+    some.builds(st.ChangeSubscription, filled, names),
     some.builds(st.Show, some.sampled_from(st.Shown)),
     some.builds(st.Show, narrowed, names),
     some.builds(st.Describe, names, some.sampled_from([None, "dataset", "channel"])),

@@ -20,18 +20,30 @@ _T = TypeVar("_T")
 
 
 def if_exists(c: Cursor) -> bool:
-    """IF starts the clause when a word follows it; otherwise it is a name."""
-    if not (c.at("IF") and c.peek().kind is Kind.WORD):
-        return False
-    c.expect("IF", "EXISTS")
-    return True
+    return _condition(c, "IF", "EXISTS")
 
 
 def if_not_exists(c: Cursor) -> bool:
-    if not (c.at("IF") and c.peek().kind is Kind.WORD):
-        return False
-    c.expect("IF", "NOT", "EXISTS")
-    return True
+    return _condition(c, "IF", "NOT", "EXISTS")
+
+
+def _condition(c: Cursor, *words: str) -> bool:
+    """IF starts the clause when a word follows it; otherwise it is a name."""
+    found = c.token.keyword == "IF" and c.peek().kind is Kind.WORD
+    if found:
+        c.expect(*words)
+    else:
+        c.tried(" ".join(words))
+    return found
+
+
+def filled(c: Cursor, what: str) -> str:
+    """A string that is not blank."""
+    at = c.token
+    text = c.string(what)
+    if not text.strip():
+        raise c.problem("an empty string", at=at, expected=what)
+    return text
 
 
 def listed(c: Cursor, item: Callable[[Cursor], _T]) -> list[_T]:

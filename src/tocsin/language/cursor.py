@@ -153,4 +153,4 @@ def _found(token: Token) -> str:
         return "the statement ends too early"
     if token.kind is Kind.DOUBLE_QUOTED:
         return f"unexpected {token.text:.40} (strings take single quotes, names back-quotes)"
-    return f"unexpected {token.text:.40}" if token.kind is Kind.STRING else f"unexpected {token.text[:40]!r}"
+    return f"unexpected string {token.text:.40}" if token.kind is Kind.STRING else f"unexpected {token.text[:40]!r}"

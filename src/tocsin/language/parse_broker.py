@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from tocsin.language.clauses import if_exists, if_not_exists, refuse_twice
+from tocsin.language.clauses import filled, if_exists, if_not_exists, refuse_twice
 from tocsin.language.cursor import Cursor
 from tocsin.language.literals import literal
 from tocsin.language.parse_channel import CHANNEL_NAME
@@ -17,7 +17,6 @@ from tocsin.language.statements import (
     Subscribe,
     Unsubscribe,
 )
-from tocsin.language.tokens import Kind
 from tocsin.model.catalog import BrokerSpec
 
 BROKER_NAME = "a broker name"
@@ -98,20 +97,14 @@ def unsubscribe(c: Cursor) -> Statement:
     c.expect("UNSUBSCRIBE")
     lenient = if_exists(c)
     name_span = c.span()
-    subscription = _subscription_id(c)
+    subscription = filled(c, _ID)
     channel = c.name(CHANNEL_NAME) if c.accept("FROM") else None
     return Unsubscribe(subscription, channel, lenient, span=c.first_span, name_span=name_span)
-
-
-def _subscription_id(c: Cursor) -> str:
-    if c.token.kind is Kind.STRING and c.token.text == "''":
-        raise c.problem("an empty string", expected=_ID)
-    return c.string(_ID)
 
 
 def change_subscription(c: Cursor) -> Statement:
     c.expect("CHANGE", "SUBSCRIPTION")
     name_span = c.span()
-    subscription = _subscription_id(c)
+    subscription = filled(c, _ID)
     c.expect("TO")
     return ChangeSubscription(subscription, c.name(BROKER_NAME), span=c.first_span, name_span=name_span)

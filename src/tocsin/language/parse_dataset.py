@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from tocsin.errors import Span
 from tocsin.language.clauses import (
     FORMATS,
+    filled,
     if_exists,
     if_not_exists,
     listed,
@@ -153,7 +154,7 @@ def load_dataset(c: Cursor) -> Statement:
     name = c.name(DATASET_NAME)
     c.expect("FROM")
     at = c.token
-    path = c.string("the path of a file, in quotes")
+    path = filled(c, "the path of a file, in quotes")
     stated = record_format(c) or FORMATS.get(PurePosixPath(path).suffix[1:].upper())
     if stated is None:
         raise c.problem(

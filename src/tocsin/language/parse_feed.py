@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from tocsin.language.clauses import if_exists, if_not_exists, listed, record_format
+from tocsin.language.clauses import filled, if_exists, if_not_exists, listed, record_format
 from tocsin.language.cursor import Cursor
 from tocsin.language.parse_dataset import DATASET_NAME
 from tocsin.language.statements import CreateFeed, DropFeed, PauseFeed, ResumeFeed, Statement
@@ -45,27 +45,19 @@ def _http(_: Cursor) -> Options:
 
 
 def _directory(c: Cursor) -> Options:
-    path = _filled(c, "the path of a directory, in quotes")
+    path = filled(c, "the path of a directory, in quotes")
     return ("path", path), ("format", record_format(c) or "json")
 
 
 def _kafka(c: Cursor) -> Options:
     c.expect("TOPIC")
-    topic = _filled(c, "the name of a topic, in quotes")
+    topic = filled(c, "the name of a topic, in quotes")
     c.expect("AT")
     at = c.token
     servers = c.string("the servers, such as 'host:9092'").replace(" ", "")
     if not _SERVERS.fullmatch(servers):
         raise c.problem(f"'{servers:.80}' names no servers", at=at, expected="'host:port', or several with commas")
     return ("topic", topic), ("servers", servers)
-
-
-def _filled(c: Cursor, what: str) -> str:
-    at = c.token
-    text = c.string(what)
-    if not text.strip():
-        raise c.problem("an empty string", at=at, expected=what)
-    return text
 
 
 def _with_options(c: Cursor) -> Options:
@@ -76,7 +68,7 @@ def _with_options(c: Cursor) -> Options:
 
 def _option(c: Cursor, seen: dict[str, str]) -> None:
     at = c.token
-    key = _filled(c, "the name of an option, in quotes")
+    key = filled(c, "the name of an option, in quotes")
     if key in OWN_OPTIONS:
         raise c.problem(f"option '{key}' has its own place", at=at, expected="it after FROM, not in WITH")
     if key in seen:

@@ -15,8 +15,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum, auto
+from typing import NamedTuple
 
 from tocsin.errors import Span, SyntaxProblem
 
@@ -31,8 +31,7 @@ class Kind(Enum):
     END = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """``text`` is as written, quotes included; ``start`` and ``end`` are offsets in the script."""
 
     kind: Kind
@@ -91,16 +90,21 @@ class _Mode:
         self.in_query, self._first, self._depth = False, "", 0
 
     def after(self, token: Token) -> _Mode:
-        if token.kind is Kind.SYMBOL and token.text == ";":
+        if token.text == ";":
             return _Mode()
+        if self.in_query:
+            return self
         if not self._first:
             self._first = token.keyword or token.text
             self.in_query = self._first in ("SELECT", "WITH", "(")
         elif token.kind is Kind.SYMBOL:
             self._depth += (token.text == "(") - (token.text == ")")
-        elif token.keyword == "AS" and self._first == "CREATE" and not self._depth:
-            self.in_query = True
+        elif token.kind is Kind.WORD and self._first == "CREATE" and not self._depth:
+            self.in_query = token.keyword == "AS"
         return self
+
+
+_KINDS = {kind.name: kind for kind in Kind}
 
 
 def scan(source: Source) -> Iterator[Token]:
@@ -109,12 +113,14 @@ def scan(source: Source) -> Iterator[Token]:
     while at < len(text):
         found = (_QUERY if mode.in_query else _STATEMENT).match(text, at)
         assert found is not None  # the last alternative takes any character
-        group = str(found.lastgroup)
-        at = _comment_end(source, at) if group == "COMMENT" else found.end()
-        if group in ("SKIP", "COMMENT"):
+        kind = _KINDS.get(str(found.lastgroup))
+        start, at = at, found.end()
+        if kind is None:
+            at = _comment_end(source, start) if found.lastgroup == "COMMENT" else at
             continue
-        token = Token(Kind[group], found[0], found.start(), at)
-        _refuse_unclosed(source, token)
+        token = Token(kind, found[0], start, at)
+        if kind is Kind.SYMBOL and token.text in _UNCLOSED:
+            raise SyntaxProblem(f"this {_UNCLOSED[token.text]} is not closed", source.span(start), expected=token.text)
         mode = mode.after(token)
         yield token
     yield Token(Kind.END, "", len(text), len(text))
@@ -127,10 +133,3 @@ def _comment_end(source: Source, start: int) -> int:
         if not depth:
             return edge.end()
     raise SyntaxProblem("this comment is not closed", source.span(start), expected="*/")
-
-
-def _refuse_unclosed(source: Source, token: Token) -> None:
-    if token.kind is Kind.SYMBOL and token.text in _UNCLOSED:
-        raise SyntaxProblem(
-            f"this {_UNCLOSED[token.text]} is not closed", source.span(token.start), expected=token.text
-        )

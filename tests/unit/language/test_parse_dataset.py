@@ -140,6 +140,8 @@ def test_other_statements(text: str, expected: Statement) -> None:
         (f"CREATE DATASET {'a' * 65} (a INT)", 16, "at most 64"),
         ("ALTER DATASET d ADD COLUMN c INT NOT NULL", 34, "may be NULL"),
         ("ALTER DATASET d RENAME", 17, "expected ADD or DROP"),
+        ("DROP DATASET 'd'", 14, "unexpected string 'd'; expected IF EXISTS or a dataset name"),
+        ("LOAD DATASET d FROM '' FORMAT csv", 21, "an empty string; expected the path of a file"),
         ("LOAD DATASET d FROM 'x.txt'", 21, "FORMAT json, csv or parquet"),
         ("LOAD DATASET d FROM 'x' FORMAT xml", 32, "expected JSON, JSONL, NDJSON, CSV or PARQUET"),
         ('LOAD DATASET d FROM "x.csv"', 21, "strings take single quotes"),
