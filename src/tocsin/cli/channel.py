@@ -1,0 +1,64 @@
+"""``tocsin channel``: list and explain channels."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import typer
+from rich.syntax import Syntax
+
+from tocsin.cli.http import connect
+from tocsin.cli.options import ConfigFile, Json, Sets, Token, Url, settings
+from tocsin.cli.output import cell, console, print_json, print_table, visible
+from tocsin.units import format_duration
+
+app = typer.Typer(help="List and explain [bold]channels[/bold].", no_args_is_help=True)
+
+_COLUMNS = ("name", "mode", "state", "strategy", "subscriptions", "backends", "executions", "lag", "problem")
+
+
+@app.command("list")
+def list_channels(
+    url: Url = None, token: Token = None, config: ConfigFile = None, as_json: Json = False, sets: Sets = None
+) -> None:
+    """List the channels and how they are doing."""
+    with connect(settings(config, sets).config, url, token) as client:
+        found = client.get("/channels")["channels"]
+    if as_json:
+        print_json(found)
+        return
+    shown = [{**one, "lag": format_duration(round(one.get("lag_s") or 0.0, 3))} for one in found]
+    print_table(_COLUMNS, [[one.get(name) for name in _COLUMNS] for one in shown])
+
+
+@app.command()
+def explain(
+    name: Annotated[str, typer.Argument(help="The channel.")],
+    url: Url = None,
+    token: Token = None,
+    config: ConfigFile = None,
+    as_json: Json = False,
+    sets: Sets = None,
+) -> None:
+    """Show a channel's shared plan, the SQL it compiles to, and the counts of its last executions."""
+    with connect(settings(config, sets).config, url, token) as client:
+        found = client.get(f"/channels/{quote(name, safe='')}/explain")["explanation"]
+    if as_json:
+        print_json(found)
+        return
+    for key, value in found.items():
+        _show(key, value)
+
+
+def _show(key: str, value: Any) -> None:
+    """Lists of objects as tables, SQL in colour, everything else on a line."""
+    out = console()
+    if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
+        columns = list(dict.fromkeys(name for one in value for name in one))
+        print_table(columns, [[one.get(name) for name in columns] for one in value], title=key)
+    elif isinstance(value, str) and ("sql" in key.lower() or key == "query"):
+        out.print(visible(f"{key}:"))
+        out.print(Syntax("", "sql").highlight(visible(value).plain), soft_wrap=True)
+    else:
+        out.print(visible(f"{key}: ") + cell(value), soft_wrap=True)

@@ -1,0 +1,142 @@
+"""Talking to a data cluster.
+
+Which token is shown: the one given, else one made for the moment from the secret in the data
+directory, if it can be read. Such a token is admin there, so it is only ever sent to this machine.
+Errors that the cluster reports are told by their ``detail``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote, urlsplit
+
+import httpx
+
+from tocsin import tokens
+from tocsin.config import Config, is_loopback
+from tocsin.errors import TocsinError, Unavailable
+
+LOCAL_TTL_S = 3600.0
+MAX_ATTEMPTS = 8
+_RETRIED = (429, 503)
+_WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+class ClusterProblem(TocsinError):
+    """The cluster answered with an error."""
+
+    code = "cluster-problem"
+
+    def __init__(self, status: int, detail: str, retry_after_s: float | None = None) -> None:
+        self.status, self.detail, self.retry_after_s = status, detail, retry_after_s
+        super().__init__(status, detail)
+
+    def __str__(self) -> str:
+        return self.detail
+
+
+class ClusterClient:
+    """One cluster, over HTTP; closes its connections at the end of a ``with``."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None,
+        *,
+        timeout_s: float = 60.0,
+        transport: httpx.BaseTransport | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self.url, self._sleep = url.rstrip("/"), sleep
+        self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout_s, transport=transport)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._http.close()
+
+    def get(self, path: str) -> Any:
+        return self._ask("GET", path)
+
+    def run(self, text: str) -> list[dict[str, Any]]:
+        """The results of a script of statements."""
+        results: list[dict[str, Any]] = self._ask("POST", "/statements", json={"text": text})["results"]
+        return results
+
+    def append(self, dataset: str, lines: bytes, key: str) -> dict[str, Any]:
+        """Append JSON lines; tries again while the cluster is busy or gone, which ``key`` makes harmless."""
+        headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": key}
+        path = f"/datasets/{quote(dataset, safe='')}/records"
+        attempt = 0
+        while True:
+            try:
+                receipt: dict[str, Any] = self._ask("POST", path, content=lines, headers=headers)
+                return receipt
+            except (ClusterProblem, Unavailable) as problem:
+                attempt += 1
+                if attempt == MAX_ATTEMPTS or not _is_passing(problem):
+                    raise
+                self._sleep(_pause_s(problem, attempt))
+
+    def _ask(self, method: str, path: str, **content: Any) -> Any:
+        try:
+            response = self._http.request(method, path, **content)
+        except httpx.TimeoutException:
+            raise Unavailable(f"the cluster at {self.url} did not answer in time") from None
+        except (httpx.TransportError, httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+            hint = "start one with 'tocsin cluster' or name it with --url"
+            raise Unavailable(f"no cluster answers at {self.url} ({_short(error)}); {hint}") from None
+        if response.is_success:
+            return _json(response, self.url)
+        raise _problem(response)
+
+
+def connect(config: Config, url: str | None, token: str | None) -> ClusterClient:
+    """A client for the cluster that these options and the configuration name."""
+    chosen = url or default_url(config)
+    return ClusterClient(chosen, token or _local_token(config, chosen))
+
+
+def default_url(config: Config) -> str:
+    host = _WILDCARDS.get(config.cluster.host, config.cluster.host)
+    return f"http://{f'[{host}]' if ':' in host else host}:{config.cluster.port}"
+
+
+def _local_token(config: Config, url: str) -> str | None:
+    if config.cluster.insecure or not is_loopback(urlsplit(url).hostname or "") or not config.secret_path.exists():
+        return None
+    return tokens.mint(tokens.read_secret(config.secret_path), "local", ["admin"], LOCAL_TTL_S)
+
+
+def _is_passing(problem: TocsinError) -> bool:
+    return not isinstance(problem, ClusterProblem) or problem.status in _RETRIED
+
+
+def _pause_s(problem: TocsinError, attempt: int) -> float:
+    asked = problem.retry_after_s if isinstance(problem, ClusterProblem) else None
+    return min(30.0, asked) if asked else min(5.0, 0.1 * 2**attempt)
+
+
+def _problem(response: httpx.Response) -> ClusterProblem:
+    try:
+        detail = response.json()["detail"]
+    except (ValueError, KeyError, TypeError):
+        detail = f"the cluster answered {response.status_code} {response.reason_phrase}"
+    after = response.headers.get("Retry-After", "")
+    return ClusterProblem(response.status_code, str(detail), float(after) if after.isdecimal() else None)
+
+
+def _json(response: httpx.Response, url: str) -> Any:
+    try:
+        return response.json()
+    except ValueError:
+        raise Unavailable(f"what answers at {url} is not a Tocsin cluster") from None
+
+
+def _short(error: Exception) -> str:
+    return str(error).removeprefix("[Errno ").partition("] ")[2] or str(error) or type(error).__name__

@@ -1,0 +1,53 @@
+"""The program: its commands, and how errors leave it.
+
+Exit codes: 0 done, 1 an error of ours told in one line, 2 the command line itself was wrong, 130
+interrupted. Nothing heavy is imported here: a base installation has neither Spark nor a web server.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from tocsin.cli import channel, cluster, config, doctor, load, sql, status, token, version
+from tocsin.cli.output import tell
+from tocsin.errors import TocsinError
+
+app = typer.Typer(
+    name="tocsin",
+    help="Active data publish/subscribe on Spark.",
+    epilog="Start with [bold]tocsin cluster[/bold], then talk to it with [bold]tocsin sql[/bold].",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("cluster", rich_help_panel="Run")(cluster.cluster)
+app.command("sql", rich_help_panel="Use")(sql.sql)
+app.command("load", rich_help_panel="Use")(load.load)
+app.add_typer(channel.app, name="channel", rich_help_panel="Use")
+app.command("status", rich_help_panel="Use")(status.status)
+app.command("token", rich_help_panel="Set up")(token.token)
+app.add_typer(config.app, name="config", rich_help_panel="Set up")
+app.command("doctor", rich_help_panel="Set up")(doctor.doctor)
+app.command("version", rich_help_panel="Set up")(version.version)
+
+
+def main() -> None:
+    """Run one command and exit."""
+    try:
+        app()
+    except TocsinError as error:
+        tell(str(error))
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

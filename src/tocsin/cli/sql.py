@@ -1,0 +1,63 @@
+"""``tocsin sql``: statements from the command line, a file, a pipe, or an interactive shell."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tocsin.cli.answers import print_answers
+from tocsin.cli.http import ClusterClient, ClusterProblem, connect
+from tocsin.cli.options import ConfigFile, Json, Sets, Token, Url, settings
+from tocsin.cli.output import print_json
+from tocsin.errors import BadArgument
+
+
+def sql(
+    file: Annotated[Path | None, typer.Argument(help="File of statements; - reads standard input.")] = None,
+    command: Annotated[str | None, typer.Option("--command", "-c", help="Statements to run instead of a file.")] = None,
+    url: Url = None,
+    token: Token = None,
+    config: ConfigFile = None,
+    as_json: Json = False,
+    sets: Sets = None,
+) -> None:
+    """Run [bold]statements[/bold]: a file, [bold]-c[/bold], a pipe, or a shell with history and completion.
+
+    Examples: tocsin sql city.sql; tocsin sql -c 'SHOW CHANNELS'; tocsin sql
+    """
+    if file is not None and command is not None:
+        raise BadArgument("FILE", "either a file or --command, not both", str(file))
+    with connect(settings(config, sets).config, url, token) as client:
+        if command is not None:
+            _run(client, command, as_json, "command")
+        elif file is None and sys.stdin.isatty():
+            _shell(client)
+        else:
+            _run(client, _read(file), as_json, "standard input" if file in (None, Path("-")) else str(file))
+
+
+def _read(file: Path | None) -> str:
+    try:
+        return sys.stdin.read() if file in (None, Path("-")) else Path(str(file)).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadArgument("FILE", "a readable file of statements in UTF-8", f"{file}: {error}") from None
+
+
+def _run(client: ClusterClient, text: str, as_json: bool, source: str) -> None:
+    try:
+        answers = client.run(text)
+    except ClusterProblem as problem:
+        raise ClusterProblem(problem.status, f"{source}: {problem.detail}") from None
+    if as_json:
+        print_json(answers)
+    else:
+        print_answers(answers)
+
+
+def _shell(client: ClusterClient) -> None:
+    from tocsin.cli.shell import Shell
+
+    Shell(client).run()
