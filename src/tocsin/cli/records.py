@@ -121,6 +121,8 @@ def _csv_lines(data: BinaryIO, columns: dict[str, str]) -> Iterator[bytes]:
             yield _line({name: convert(value, types.get(name.casefold(), "")) for name, value in row.items()})
     except (csv.Error, UnicodeDecodeError) as error:
         raise BadArgument("FILE", "CSV in UTF-8 with a header line", str(error)) from None
+    finally:
+        text.detach()  # or its end would close the file, which is not ours
 
 
 def _parquet_lines(data: BinaryIO) -> Iterator[bytes]:

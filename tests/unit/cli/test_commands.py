@@ -1,0 +1,211 @@
+import json
+import stat
+
+import pytest
+
+from tocsin import __version__
+from tocsin.config import Config
+from tocsin.errors import BadArgument, ConfigError, Unavailable
+from tocsin.settings.describe import as_markdown
+from tocsin.tokens import read_secret, verify
+
+TABLE = {"kind": "table", "message": "", "columns": ["name", "n"], "rows": [["Fires", 3], [None, 4]], "truncated": True}
+DATASET = {"name": "Reports", "columns": [{"name": "id", "type": "BIGINT"}, {"name": "x", "type": "DOUBLE"}]}
+RECEIPT = {"accepted": 2, "rejected": 1, "duplicate": False, "problems": [{"line": 2, "reason": "x: expected DOUBLE"}]}
+
+
+def test_version_is_told_as_text_and_json(run):
+    assert f"tocsin {__version__}" in run("version").output
+    assert json.loads(run("version", "--json").output)["tocsin"] == __version__
+
+
+@pytest.mark.parametrize(
+    "command", ["cluster", "sql", "load", "token", "status", "doctor", "version", "config", "channel"]
+)
+def test_every_command_explains_itself(run, command):
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    assert "Usage" in result.output
+
+
+def test_without_a_command_the_commands_are_listed(run):
+    assert "cluster" in run().output
+
+
+def test_config_show_prints_what_holds_and_its_source(run, tmp_path):
+    (tmp_path / "tocsin.toml").write_text("[cluster]\nport = 9\n")
+    result = run("config", "show", "--set", "log.level=debug")
+    assert "port = 9  # tocsin.toml" in result.output
+    assert 'level = "debug"  # command line' in result.output
+
+
+def test_config_show_gives_json(run):
+    assert json.loads(run("config", "show", "--json").output)["settings"]["cluster"]["port"] == 8420
+
+
+def test_config_check_tells_every_problem(run, tmp_path):
+    (tmp_path / "other.toml").write_text("[cluster]\nprot = 9\n[lgo]\nlevel = 'info'\n")
+    result = run("config", "check", "--config", "other.toml")
+    assert isinstance(result.exception, ConfigError)
+    assert len(result.exception.problems) == 2
+
+
+def test_config_check_is_content_with_a_right_file(run, tmp_path):
+    (tmp_path / "tocsin.toml").write_text("[cluster]\nport = 9\n")
+    assert "1 settings given" in run("config", "check").stderr
+
+
+def test_config_docs_prints_the_reference(run):
+    assert run("config", "docs").output == as_markdown(Config)
+
+
+@pytest.mark.parametrize("text", ["cluster.port", "=", ""])
+def test_a_malformed_override_is_told(run, text):
+    assert isinstance(run("config", "show", "--set", text).exception, ConfigError)
+
+
+def test_a_token_is_made_with_capabilities_pins_and_claims(run, tmp_path):
+    arguments = ["--can", "read", "--pin", "NearMe:user=sub,team=team", "--claim", "team=7", "--ttl", "5m"]
+    result = run("token", "ann", *arguments, "--data-dir", "d")
+    who = verify(result.output.strip(), read_secret(tmp_path / "d" / "secret"))
+    assert (who.subject, who.may("read"), who.pins("NearMe")) == ("ann", True, {"user": "ann", "team": 7})
+    assert stat.S_IMODE((tmp_path / "d" / "secret").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        pytest.param([], "at least one capability", id="nothing granted"),
+        pytest.param(["--can", "fly"], "one of admin, read", id="an unknown capability"),
+        pytest.param(["--pin", "NearMe"], "CHANNEL:PARAMETER=CLAIM", id="a pin without a parameter"),
+        pytest.param(["--can", "read", "--claim", "team"], "NAME=VALUE", id="a claim without a value"),
+        pytest.param(["--can", "read", "--ttl", "5"], "a duration such as", id="a time without a unit"),
+    ],
+)
+def test_a_token_that_cannot_be_made_says_what_was_expected(run, arguments, problem):
+    assert problem in str(run("token", "ann", *arguments).exception)
+
+
+def test_sql_prints_tables(run, cluster):
+    cluster.on("POST", "/statements", {"results": [TABLE, {"kind": "done", "message": "Channel [bold]x[/bold] made."}]})
+    result = run("sql", "-c", "SHOW CHANNELS", "--url", cluster.url)
+    assert "Fires" in result.stdout
+    assert "NULL" in result.stdout
+    assert "Channel [bold]x[/bold] made." in result.stdout
+    assert "There are more rows" in result.stderr
+
+
+def test_sql_prints_json(run, cluster):
+    cluster.on("POST", "/statements", {"results": [TABLE]})
+    assert json.loads(run("sql", "-c", "SELECT 1", "--json", "--url", cluster.url).stdout) == [TABLE]
+
+
+def test_sql_runs_a_file_and_a_pipe(run, cluster, tmp_path):
+    cluster.on("POST", "/statements", {"results": []})
+    (tmp_path / "a.sql").write_text("SHOW é;")
+    run("sql", "a.sql", "--url", cluster.url)
+    run("sql", "--url", cluster.url, stdin="SHOW FEEDS;")
+    assert [json.loads(r.body)["text"] for r in cluster.requests] == ["SHOW é;", "SHOW FEEDS;"]
+
+
+def test_sql_names_the_file_in_which_a_statement_failed(run, cluster, tmp_path):
+    cluster.on("POST", "/statements", {"detail": "line 2, column 1: no"}, status=400)
+    (tmp_path / "a.sql").write_text("x")
+    assert str(run("sql", "a.sql", "--url", cluster.url).exception) == "a.sql: line 2, column 1: no"
+
+
+@pytest.mark.parametrize("arguments", [["none.sql"], ["a.sql", "-c", "SHOW FEEDS"]])
+def test_sql_refuses_what_it_cannot_read(run, cluster, arguments):
+    assert isinstance(run("sql", *arguments, "--url", cluster.url).exception, BadArgument)
+
+
+def test_control_characters_from_a_record_cannot_act_on_the_terminal(run, cluster):
+    evil = {"kind": "table", "message": "", "columns": ["a"], "rows": [["\x1b[2J\x07x"]], "truncated": False}
+    cluster.on("POST", "/statements", {"results": [evil]})
+    output = run("sql", "-c", "SELECT 1", "--url", cluster.url).stdout
+    assert "\\x1b[2J\\x07x" in output
+    assert "\x1b" not in output
+
+
+def test_load_sends_batches_under_one_run_and_adds_up_the_receipts(run, cluster, tmp_path):
+    cluster.on("GET", "/datasets/Reports", DATASET)
+    cluster.on("POST", "/datasets/Reports/records", RECEIPT)
+    (tmp_path / "a.csv").write_text("id,x\n1,1.5\n2,zwei\n3,3\n4,4\n")
+    result = run("load", "Reports", "a.csv", "--batch-size", "50 B", "--run", "r", "--json", "--url", cluster.url)
+    sent = [r for r in cluster.requests if r.method == "POST"]
+    assert [r.headers["Idempotency-Key"] for r in sent] == ["r-0", "r-1"]
+    assert b"".join(r.body for r in sent).splitlines()[1] == b'{"id":"2","x":"zwei"}'
+    totals = json.loads(result.stdout)
+    assert (totals["batches"], totals["accepted"], totals["rejected"]) == (2, 4, 2)
+    assert [p["record"] for p in totals["problems"]] == [2, 4]
+
+
+def test_load_tells_where_rejected_records_are(run, cluster, tmp_path):
+    cluster.on("GET", "/datasets/Reports", DATASET)
+    cluster.on("POST", "/datasets/Reports/records", RECEIPT)
+    (tmp_path / "a.jsonl").write_text("{}\n")
+    told = run("load", "Reports", "a.jsonl", "--url", cluster.url).stderr
+    assert "2 records accepted, 1 rejected" in told
+    assert "SHOW DEAD LETTERS OF Reports" in told
+
+
+def test_a_load_that_stops_says_how_to_go_on(run, cluster, tmp_path):
+    cluster.on("GET", "/datasets/Reports", DATASET)
+    cluster.on("POST", "/datasets/Reports/records", {"detail": "the disk is full"}, status=507)
+    (tmp_path / "a.jsonl").write_text("{}\n")
+    told = str(run("load", "Reports", "a.jsonl", "--run", "r7", "--url", cluster.url).exception)
+    assert "the disk is full" in told
+    assert "--run r7" in told
+
+
+def test_status_shows_totals_and_fails_while_not_ready(run, cluster):
+    cluster.on("GET", "/status", {"ready": True, "reason": "", "totals": {"records": 5}})
+    cluster.on("GET", "/status", {"ready": False, "reason": "Spark starts"})
+    result = run("status", "--url", cluster.url)
+    assert (result.exit_code, "totals.records" in result.stdout) == (0, True)
+    result = run("status", "--url", cluster.url)
+    assert (result.exit_code, "Spark starts" in result.stdout) == (1, True)
+
+
+def test_channels_are_listed(run, cluster):
+    cluster.on("GET", "/channels", {"channels": [{"name": "Fires", "mode": "continuous", "lag_s": 1.5}]})
+    assert "1500ms" in run("channel", "list", "--url", cluster.url).stdout
+
+
+def test_a_channel_is_explained(run, cluster):
+    explanation = {"strategy": "index", "sql": "SELECT *\nFROM x", "executions": [{"matched": 7}], "empty": []}
+    cluster.on("GET", "/channels/Near%20Me/explain", {"channel": "Near Me", "explanation": explanation})
+    shown = run("channel", "explain", "Near Me", "--url", cluster.url).stdout
+    assert all(part in shown for part in ("strategy: index", "FROM x", "matched", "7", "empty: []"))
+
+
+def test_nobody_there_is_an_error_of_ours(run):
+    assert isinstance(run("status", "--url", "http://127.0.0.1:1").exception, Unavailable)
+
+
+def test_doctor_reports_each_part(run):
+    found = json.loads(run("doctor", "--json", "--set", "cluster.port=0").stdout)
+    assert [f["what"] for f in found] == ["Python", "packages", "Java", "data directory", "secret", "disk", "port"]
+
+
+def test_doctor_finds_a_data_directory_that_is_a_file(run, tmp_path):
+    (tmp_path / "d").write_text("")
+    result = run("doctor", "--json", "--data-dir", "d", "--set", "cluster.port=0")
+    states = {f["what"]: f["state"] for f in json.loads(result.stdout)}
+    assert (states["data directory"], result.exit_code) == ("problem", 1)
+
+
+def test_doctor_tells_a_cluster_from_a_stranger_on_the_port(run, cluster):
+    port = cluster.url.rsplit(":", 1)[1]
+    stranger = json.loads(run("doctor", "--json", "--set", f"cluster.port={port}").stdout)[-1]
+    cluster.on("GET", "/version", {"name": "tocsin", "version": "9.9"})
+    known = json.loads(run("doctor", "--json", "--set", f"cluster.port={port}").stdout)[-1]
+    assert (stranger["state"], known["state"]) == ("problem", "ok")
+    assert "9.9" in known["finding"]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--insecure", "--host", "0.0.0.0"], ["--port", "70000"], ["--log-level", "loud"]]
+)
+def test_a_cluster_with_bad_settings_does_not_start(run, arguments):
+    assert isinstance(run("cluster", *arguments).exception, ConfigError)

@@ -1,0 +1,70 @@
+import json
+
+import pytest
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+from prompt_toolkit.history import InMemoryHistory
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+from tocsin.cli.http import ClusterClient
+from tocsin.cli.shell import Names, Shell, is_whole
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        pytest.param("SHOW CHANNELS;", True, id="a semicolon ends a statement"),
+        pytest.param("SHOW CHANNELS;  -- all of them\n", True, id="a comment may follow"),
+        pytest.param("SHOW CHANNELS", False, id="no semicolon yet"),
+        pytest.param("SELECT ';", False, id="a semicolon in an open string"),
+        pytest.param("SELECT ';'", False, id="a semicolon in a string"),
+        pytest.param("SELECT 1 /* ;", False, id="an open comment"),
+        pytest.param("exit", True, id="a word to the shell"),
+        pytest.param("help", True, id="another word to the shell"),
+        pytest.param("", True, id="an empty line"),
+    ],
+)
+def test_is_whole(text, whole):
+    assert is_whole(text) is whole
+
+
+def test_keys_typed_become_statements_until_the_end(cluster, capsys):
+    cluster.on("POST", "/statements", {"detail": "line 1, column 1: no"}, status=400)
+    cluster.on("POST", "/statements", {"results": [{"kind": "done", "message": "made", "columns": [], "rows": []}]})
+    with create_pipe_input() as keys:
+        keys.send_text("WRONG;\rCREATE DATASET a\r(id INT);\rexit\r")
+        Shell(ClusterClient(cluster.url, None), history=InMemoryHistory(), terminal=(keys, DummyOutput())).run()
+    sent = [json.loads(r.body)["text"] for r in cluster.requests if r.method == "POST"]
+    assert sent == ["WRONG;", "CREATE DATASET a\n(id INT);"]
+    printed = capsys.readouterr()
+    assert "made" in printed.out
+    assert "line 1, column 1: no" in printed.err
+
+
+def test_the_end_of_input_leaves_the_shell(cluster, capsys):
+    with create_pipe_input() as keys:
+        keys.send_text("help\r\x04")
+        Shell(ClusterClient(cluster.url, None), history=InMemoryHistory(), terminal=(keys, DummyOutput())).run()
+    assert "Statements end with ;" in capsys.readouterr().err
+
+
+def completions(names, text):
+    return [c.text for c in names.get_completions(Document(text), CompleteEvent())]
+
+
+def test_names_of_the_cluster_are_completed(cluster):
+    cluster.on("GET", "/datasets", {"datasets": [{"name": "Reports", "columns": [{"name": "reporter"}]}]})
+    for kind in ("channels", "brokers", "feeds"):
+        cluster.on("GET", f"/{kind}", {kind: []})
+    names = Names(ClusterClient(cluster.url, None))
+    assert completions(names, "SELECT * FROM rep") == ["REPLACE"]
+    names.refresh()
+    assert completions(names, "SELECT * FROM rep") == ["REPLACE", "Reports", "reporter"]
+    assert completions(names, "SELECT * FROM ") == []
+
+
+def test_a_cluster_that_does_not_answer_leaves_the_keywords(cluster):
+    names = Names(ClusterClient(cluster.url, None))
+    names.refresh()
+    assert completions(names, "sel") == ["SELECT"]
