@@ -12,6 +12,7 @@ from tocsin.language.units import parse_duration, parse_size
 from tocsin.model.catalog import Retention
 from tocsin.model.types import ALIASES, SCALARS, SqlType
 
+MAX_NAMES = 1000  # columns, parameters or arguments
 MAX_PRECISION = 38
 MAX_DURATION_MS = 36_500 * 86_400_000
 FORMATS = {"JSON": "json", "JSONL": "json", "NDJSON": "json", "CSV": "csv", "PARQUET": "parquet"}
@@ -57,9 +58,11 @@ def listed(c: Cursor, item: Callable[[Cursor], _T]) -> list[_T]:
 
 
 def refuse_twice(c: Cursor, name: str, seen: list[str], what: str, at: Token) -> None:
-    """Names differ in more than case."""
+    """Names differ in more than case, and there is an end to them."""
     if name.lower() in (s.lower() for s in seen):
         raise c.problem(f"{what} {name!r} is named twice", at=at, expected="different names")
+    if len(seen) >= MAX_NAMES:
+        raise c.problem(f"too many: {what} {name!r}", at=at, expected=f"at most {MAX_NAMES}")
 
 
 def sql_type(c: Cursor) -> SqlType:

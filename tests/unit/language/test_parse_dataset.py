@@ -153,3 +153,10 @@ def test_refuses(text: str, column: int, words: str) -> None:
     assert words in str(caught.value)
     assert caught.value.span is not None
     assert caught.value.span.column == column
+
+
+def test_columns_are_bounded() -> None:
+    columns = [f"c{i} INT" for i in range(1001)]
+    assert len(dataset(f"CREATE DATASET d ({', '.join(columns[:1000])})").columns) == 1000
+    with pytest.raises(SyntaxProblem, match="column 'c1000'; expected at most 1000"):
+        dataset(f"CREATE DATASET d ({', '.join(columns)})")
