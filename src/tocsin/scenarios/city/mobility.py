@@ -12,32 +12,35 @@ from dataclasses import dataclass
 import numpy as np
 
 from tocsin.errors import BadArgument
-from tocsin.scenarios.city.lattice import ARTERIAL
 from tocsin.scenarios.city.network import Flags, Floats, Ints
-from tocsin.scenarios.city.routing import Router
+from tocsin.scenarios.city.routing import driving_pace
 from tocsin.scenarios.city.world import City
 from tocsin.scenarios.seeding import stream
 
 WALKING_M_S = (0.9, 1.8)
 DRIVING_M_S = (8.0, 15.0)
 RUSHING_M_S = (25.0, 40.0)
-SIDE_STREET = 0.6  # share of their speed that drivers keep off the arterials
 _NEAR_M = 300.0  # no trip is shorter, if there is a place farther away
 
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """How one kind of traveller moves: speeds, how far trips go, how long they rest, where they stop."""
+    """How one kind of traveller moves.
+
+    Speeds, how far trips go, how long they rest, how far from its end a trip may stop, and whether
+    popular places draw them (1) or all alike (0).
+    """
 
     speed_m_s: tuple[float, float]
     reach_m: float
     rest_s: tuple[float, float]
     short_m: float
+    drawn_by_crowds: float = 1.0
 
 
 WALKER = Habits(WALKING_M_S, 1_200.0, (0.0, 120.0), 250.0)
 DRIVER = Habits(DRIVING_M_S, 6_000.0, (0.0, 300.0), 250.0)
-RUSHER = Habits(RUSHING_M_S, 100_000.0, (0.0, 0.0), 0.0)
+RUSHER = Habits(RUSHING_M_S, 100_000.0, (0.0, 0.0), 0.0, drawn_by_crowds=0.0)
 
 
 class Mobility:
@@ -49,6 +52,7 @@ class Mobility:
         self._rest_range = (_column(habits, "rest_s", 0), _column(habits, "rest_s", 1))
         self._reach = np.array([h.reach_m for h in habits])
         self._short = np.array([h.short_m for h in habits])
+        self._drawn = np.array([h.drawn_by_crowds for h in habits])
         self.is_driver: Flags = np.array([h.speed_m_s != WALKING_M_S for h in habits], dtype=np.bool_)
         self._prepare_ways()
         self._settle(len(habits))
@@ -91,10 +95,8 @@ class Mobility:
     def _prepare_ways(self) -> None:
         streets, places = self._streets, self._city.places
         targets = np.array([place.point for place in places])
-        off_arterial = streets.rank != ARTERIAL
-        self._on_foot = Router(streets, targets, streets.length)
-        self._by_car = Router(streets, targets, streets.length / np.where(off_arterial, SIDE_STREET, 1.0))
-        self._pace = np.repeat(np.where(off_arterial, SIDE_STREET, 1.0), 2)
+        self._on_foot, self._by_car = self._city.ways_on_foot, self._city.ways_by_car
+        self._pace = np.repeat(driving_pace(streets), 2)
         self._place_x, self._place_y = streets.x[targets], streets.y[targets]
         self._popularity = np.array([place.popularity for place in places])
 
@@ -159,7 +161,8 @@ class Mobility:
         """A place for each by popularity and distance, or the farthest where all are near."""
         x, y = self._streets.x[here][:, None], self._streets.y[here][:, None]
         away = np.hypot(x - self._place_x, y - self._place_y)
-        weight = self._popularity * np.exp(-(away - away.min(axis=1, keepdims=True)) / self._reach[who][:, None])
+        nearness = np.exp(-(away - away.min(axis=1, keepdims=True)) / self._reach[who][:, None])
+        weight = nearness * self._popularity ** self._drawn[who][:, None]
         weight[away < _NEAR_M] = 0.0
         total = weight.cumsum(axis=1)
         drawn = (total < self._rng.random(len(who))[:, None] * total[:, -1:]).sum(axis=1)

@@ -67,7 +67,8 @@ def bend(x: Floats, y: Floats, size: Size, rng: np.random.Generator) -> tuple[Fl
     """Push points along smooth waves; nothing moves at the border."""
     width, height = size
     calm = _calm(x, width) * _calm(y, height)
-    return x + calm * _swell(x, y, size, rng), y + calm * _swell(x, y, size, rng)
+    bent_x, bent_y = x + calm * _swell(x, y, size, rng), y + calm * _swell(x, y, size, rng)
+    return np.clip(bent_x, 0.0, width), np.clip(bent_y, 0.0, height)
 
 
 def _calm(value: Floats, extent: float) -> Floats:

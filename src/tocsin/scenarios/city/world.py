@@ -13,6 +13,7 @@ from tocsin.scenarios.city.districts import District, density, district_of, gene
 from tocsin.scenarios.city.layout import lay_streets
 from tocsin.scenarios.city.names import SHELTER_KINDS
 from tocsin.scenarios.city.network import Floats, Ints, Streets
+from tocsin.scenarios.city.routing import Router, driving_pace
 from tocsin.scenarios.city.terrain import Park, River, Size
 from tocsin.scenarios.seeding import stream
 
@@ -74,7 +75,7 @@ class City:
             land,
             river,
             parks,
-            _shelters(shelters, streets, homes, named, rng),
+            _shelters(shelters, size_m, streets, homes, named, rng),
             _places(places, streets, homes, rng),
         )
 
@@ -89,6 +90,20 @@ class City:
     def district_of_point(self) -> Ints:
         """For each point of the streets the number of its district."""
         return district_of(self.districts, self.streets.x, self.streets.y)
+
+    @cached_property
+    def ways_on_foot(self) -> Router:
+        """The shortest ways to each place."""
+        return Router(self.streets, self._place_points, self.streets.length)
+
+    @cached_property
+    def ways_by_car(self) -> Router:
+        """The fastest ways to each place, as the length of an arterial that takes as long."""
+        return Router(self.streets, self._place_points, self.streets.length / driving_pace(self.streets))
+
+    @property
+    def _place_points(self) -> Ints:
+        return np.array([place.point for place in self.places], dtype=np.int64)
 
     def district_at(self, x: float, y: float) -> District:
         return self.districts[int(district_of(self.districts, np.array([x]), np.array([y]))[0])]
@@ -128,13 +143,13 @@ def _spread(count: int, x: Floats, y: Floats, weight: Floats, rng: np.random.Gen
 
 
 def _shelters(
-    count: int, streets: Streets, homes: Floats, district: list[str], rng: np.random.Generator
+    count: int, size: Size, streets: Streets, homes: Floats, district: list[str], rng: np.random.Generator
 ) -> tuple[Shelter, ...]:
     made: dict[str, Shelter] = {}
     for point in _spread(count, streets.x, streets.y, homes + 0.05, rng):
         kind, fewest, most = SHELTER_KINDS[rng.integers(len(SHELTER_KINDS))]
         name = _unused(made, f"{_stem(streets, point, rng)} {kind}, {district[point]}")
-        spot = _beside(streets, point, rng)
+        spot = _beside(streets, point, size, rng)
         made[name] = Shelter(name, *spot, int(rng.integers(fewest, most + 1)) // 10 * 10)
     return tuple(made.values())
 
@@ -149,18 +164,18 @@ def _stem(streets: Streets, point: int, rng: np.random.Generator) -> str:
     return names[rng.integers(len(names))].split(" ")[0]
 
 
-def _beside(streets: Streets, point: int, rng: np.random.Generator) -> tuple[float, float]:
+def _beside(streets: Streets, point: int, size: Size, rng: np.random.Generator) -> tuple[float, float]:
     angle, away = rng.uniform(0, 2 * math.pi), rng.uniform(15, 35)
     x = float(streets.x[point]) + away * math.cos(angle)
     y = float(streets.y[point]) + away * math.sin(angle)
-    return round(max(x, 0.0), 1), round(max(y, 0.0), 1)
+    return round(min(max(x, 0.0), size[0]), 1), round(min(max(y, 0.0), size[1]), 1)
 
 
 def _places(count: int, streets: Streets, homes: Floats, rng: np.random.Generator) -> tuple[Place, ...]:
     if count > len(streets.x):
         raise BadArgument("places", f"at most one for each of the {len(streets.x):,} junctions", count)
     popularity = np.sort(rng.lognormal(0.0, 0.8, count))[::-1]
-    spots: Ints = np.array(_spread(count, streets.x, streets.y, homes + 0.01, rng))
+    spots: Ints = np.array(_spread(count, streets.x, streets.y, homes + 0.1, rng))
     order = np.argsort(-homes[spots], kind="stable")
     return tuple(
         Place(" / ".join(streets.names_at(point)[:2]), point, *_at(streets, point), float(share))
