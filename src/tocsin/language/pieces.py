@@ -53,15 +53,20 @@ def parameter_sql(parameter: Parameter) -> str:
     return f"{name_sql(parameter.name)} {parameter.type}"
 
 
-def retain_sql(retain: Retention) -> str:
-    """``RETAIN …``, or nothing where everything is kept."""
+def retention_sql(retain: Retention) -> str:
+    """The limits, such as ``'7d' AND 1 GB``, or nothing where everything is kept."""
     limits = [
         "" if retain.age_s is None else string_sql(format_duration(retain.age_s)),
         "" if retain.records is None else f"{retain.records} RECORDS",
         "" if retain.size_bytes is None else format_size(retain.size_bytes),
     ]
-    stated = " AND ".join(limit for limit in limits if limit)
-    return f"RETAIN {stated}" if stated else ""
+    return " AND ".join(limit for limit in limits if limit)
+
+
+def retain_sql(retain: Retention) -> str:
+    """The whole clause, or nothing."""
+    limits = retention_sql(retain)
+    return f"RETAIN {limits}" if limits else ""
 
 
 def joined(*parts: str | bool) -> str:

@@ -17,11 +17,14 @@ from tocsin.language.pieces import (
     names_sql,
     parameter_sql,
     retain_sql,
+    retention_sql,
     string_sql,
     values_sql,
 )
 from tocsin.language.units import format_duration
 from tocsin.model.catalog import FeedSpec
+
+__all__ = ["retention_sql", "to_sql"]
 
 _IF_EXISTS = "IF EXISTS"
 _IF_NOT_EXISTS = "IF NOT EXISTS"

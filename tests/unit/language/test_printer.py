@@ -3,8 +3,9 @@
 import pytest
 
 from tocsin.language.parser import parse_statement
-from tocsin.language.printer import to_sql
+from tocsin.language.printer import retention_sql, to_sql
 from tocsin.language.statements import Statement
+from tocsin.model.catalog import Retention
 
 
 @pytest.mark.parametrize(
@@ -42,3 +43,8 @@ def test_to_sql(written: str, canonical: str) -> None:
 def test_refuses_what_is_no_statement() -> None:
     with pytest.raises(TypeError, match="Statement is not a statement"):
         to_sql(Statement())
+
+
+def test_retention_alone() -> None:
+    assert retention_sql(Retention()) == ""
+    assert retention_sql(Retention(90, 5, 2048)) == "'90s' AND 5 RECORDS AND 2 KiB"
