@@ -7,24 +7,36 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-MIB = 1024 * 1024
+from tocsin.config import Config
+
+MB = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class ApiLimits:
     """The defaults suit one machine; a request over a size is answered 413, one too many 429."""
 
-    body_bytes: int = 16 * MIB  # a JSON body
-    ingest_bytes: int = 16 * MIB  # one batch of records
+    body_bytes: int = 16 * MB  # a JSON body
+    ingest_bytes: int = 16 * MB  # one batch of records
     ingest_requests: int = 64  # batches under way at once
-    ingest_inflight_bytes: int = 256 * MIB  # and their bytes together
+    ingest_inflight_bytes: int = 256 * MB  # and their bytes together
     body_timeout_s: float = 30.0  # until the whole body has arrived
     items: int = 10_000  # subscriptions, ids or keys in one request
     page_rows: int = 10_000  # rows in one page of results or subscriptions
-    page_bytes: int = 16 * MIB  # payload bytes in one pull
+    page_bytes: int = 4 * MB  # payload bytes in one pull
     wait_s: float = 30.0  # a pull waits no longer than this
     waiting_pulls: int = 128  # pulls that wait at once
     ingest_threads: int = 16
     statement_threads: int = 4
     other_threads: int = 16
     retry_after_s: float = 1.0  # what a 429 advises
+
+    @staticmethod
+    def of(config: Config) -> ApiLimits:
+        """As the configuration has them; what it leaves open keeps its default."""
+        return ApiLimits(
+            ingest_bytes=config.ingest.max_batch_bytes,
+            ingest_inflight_bytes=config.ingest.max_pending_bytes,
+            page_rows=config.results.pull_max_rows,
+            page_bytes=config.results.pull_max_bytes,
+        )

@@ -45,17 +45,17 @@ class ServerOptions:
 
 
 class ApiServer:
-    """One listening socket and the loop behind it; ``url`` is known from the start."""
+    """One listening socket and the loop behind it; ``url`` is known from the start.
+
+    ``on_drain`` may run in a signal handler: it should say that it is time to stop, not do the stopping.
+    """
 
     def __init__(self, app: FastAPI, options: ServerOptions, on_drain: Callable[[], None] | None = None) -> None:
         self._options = options
         self._socket = _listen(options.host, options.port)
+        self.port = int(self._socket.getsockname()[1])
         self._server = _Server(_config(app, options), _drain(app, on_drain))
         self._thread: threading.Thread | None = None
-
-    @property
-    def port(self) -> int:
-        return int(self._socket.getsockname()[1])
 
     @property
     def url(self) -> str:
@@ -64,7 +64,10 @@ class ApiServer:
 
     def run(self) -> None:
         """Serve in this thread, which must be the main one for signals to count."""
-        self._server.run(sockets=[self._socket])
+        try:
+            self._server.run(sockets=[self._socket])
+        finally:
+            self._socket.close()
 
     def start(self) -> None:
         """Serve in a thread; returns when requests are answered."""
@@ -74,15 +77,25 @@ class ApiServer:
             raise Unavailable(f"the API did not start at {self.url} within {START_TIMEOUT_S:g} s")
 
     def stop(self) -> None:
-        """Drain, and wait for the end if ``start`` was used."""
+        """Drain, wait for the end if ``start`` was used, and let go of the port."""
         self._server.stop()
         if self._thread is not None:
             self._thread.join()
+        elif not self._server.started:
+            self._socket.close()
 
 
-def serve(app: FastAPI, options: ServerOptions, on_drain: Callable[[], None] | None = None) -> None:
+def serve(
+    app: FastAPI,
+    host: str,
+    port: int,
+    *,
+    log_level: str = "warning",
+    tls: Tls | None = None,
+    on_drain: Callable[[], None] | None = None,
+) -> None:
     """Serve until a signal comes."""
-    ApiServer(app, options, on_drain).run()
+    ApiServer(app, ServerOptions(host, port, log_level, tls), on_drain).run()
 
 
 class _Server(uvicorn.Server):

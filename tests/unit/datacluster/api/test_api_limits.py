@@ -11,6 +11,7 @@ import pytest
 
 from support.asgi import AppClient, client_of
 from support.memory_cluster import MemoryCluster
+from tocsin.config import Config, Ingest, Results
 from tocsin.datacluster.api import ApiLimits, create_app
 from tocsin.datacluster.api.admission import Admission
 from tocsin.errors import LimitExceeded, StorageFull
@@ -135,6 +136,16 @@ def test_a_body_that_does_not_arrive_is_given_up():
     with client_of(app, {"Authorization": "Bearer x"}) as client:
         answer = client.post(RECORDS, content=stuck())
     assert (answer.status_code, answer.json()["type"]) == (408, "urn:tocsin:request-timeout")
+
+
+def test_limits_follow_the_configuration():
+    config = Config(ingest=Ingest(max_batch_bytes=10, max_pending_bytes=20), results=Results(pull_max_rows=3))
+    limits = ApiLimits.of(config)
+    assert (limits.ingest_bytes, limits.ingest_inflight_bytes, limits.page_rows) == (10, 20, 3)
+
+
+def test_without_a_configuration_the_limits_are_those_of_the_default_one():
+    assert ApiLimits() == ApiLimits.of(Config())
 
 
 def test_a_refused_upload_gives_back_what_it_took():

@@ -1,0 +1,78 @@
+"""Real sockets on loopback: serving behind a test, and leaving when told to."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from tocsin.datacluster.api import ApiServer, ServerOptions
+from tocsin.errors import Unavailable
+
+FREE_PORT = ServerOptions(port=0)
+
+PROGRAM = """
+import sys
+from support.memory_cluster import MemoryCluster
+from tocsin.datacluster.api import ApiServer, ServerOptions, create_app
+app = create_app(MemoryCluster(), verify=lambda token: None, insecure=True)
+server = ApiServer(app, ServerOptions(port=0), on_drain=lambda: print("draining", flush=True))
+print(server.url, flush=True)
+server.run()
+print("closed", flush=True)
+"""
+
+
+@pytest.fixture
+def server(app: FastAPI) -> Iterator[ApiServer]:
+    server = ApiServer(app, FREE_PORT)
+    server.start()
+    yield server
+    server.stop()
+
+
+def test_it_answers_at_its_url_and_does_not_name_itself(server: ApiServer):
+    answer = httpx.get(f"{server.url}/healthz")
+    assert (answer.json(), answer.headers.get("server")) == ({"alive": True}, None)
+
+
+def test_a_body_over_the_limit_is_refused_over_a_real_socket(server: ApiServer, token):
+    answer = httpx.post(f"{server.url}/datasets/Reports/records", content=b"x" * 5000, headers=token("admin"))
+    assert answer.status_code == 413
+
+
+def test_stopping_drains_and_lets_go_of_the_port(app: FastAPI):
+    drained: list[bool] = []
+    server = ApiServer(app, FREE_PORT, on_drain=lambda: drained.append(True))
+    server.start()
+    server.stop()
+    server.stop()
+    assert (drained, app.state.api.is_draining) == ([True], True)
+    ApiServer(app, ServerOptions(port=server.port)).stop()
+
+
+def test_a_port_that_is_taken_is_told_as_such(app: FastAPI, server: ApiServer):
+    with pytest.raises(Unavailable, match=f"port {server.port}"):
+        ApiServer(app, ServerOptions(port=server.port))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+def test_a_signal_drains_and_ends_the_program_in_peace(number: signal.Signals):
+    support = str(Path(__file__).parents[3])
+    program = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True, env={"PYTHONPATH": support}
+    )
+    try:
+        url = program.stdout.readline().strip()  # type: ignore[union-attr]
+        assert httpx.get(f"{url}/healthz", timeout=20).is_success
+        program.send_signal(number)
+        rest, _ = program.communicate(timeout=20)
+    finally:
+        program.kill()
+    assert (rest.split(), program.returncode) == (["draining", "closed"], 0)
