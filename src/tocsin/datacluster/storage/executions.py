@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 
 import msgspec
 
@@ -42,12 +43,17 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class ResultFile:
-    """``path`` is relative to the directory of results."""
+    """Of ``path`` only the channel's directory and the file's name are kept."""
 
     path: str
     rows: int
     pairs: int
     size_bytes: int
+
+    @property
+    def name(self) -> str:
+        """The path relative to the directory of results."""
+        return "/".join(PurePath(self.path).parts[-2:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +165,7 @@ def commit(
     tx.executemany(
         """INSERT INTO result_file (path, channel_id, execution_no, result_rows, pairs, size_bytes)
            VALUES (?, ?, ?, ?, ?, ?)""",
-        [(f.path, channel_id, no, f.rows, f.pairs, f.size_bytes) for f in files],
+        [(f.name, channel_id, no, f.rows, f.pairs, f.size_bytes) for f in files],
     )
     _advance(tx, execution)
     outbox.enqueue(tx, channel_id, no, notices, now, max_waiting)

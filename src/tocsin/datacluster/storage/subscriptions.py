@@ -137,8 +137,8 @@ def remove_subscriptions(tx: Tx, ids: Sequence[str]) -> list[Removed]:
     found = rows_in(tx, sql, list(dict.fromkeys(ids)))
     execute_in(tx, "DELETE FROM subscription WHERE id IN (*)", [row[0] for row in found])
     gone = _release(tx, Counter((row[1], row[2]) for row in found))
-    detached = {place for place in {row[1:] for row in found} if not _is_held(tx, place)}
-    return [Removed(*row, row[1:3] in gone, row[1:] in detached) for row in found]
+    detached = {place for place in {row[1:] for row in found} if not is_held(tx, place)}
+    return [Removed(row[0], row[1], row[2], row[3], row[1:3] in gone, row[1:] in detached) for row in found]
 
 
 def move_subscriptions(tx: Tx, ids: Sequence[str], broker_id: int) -> list[Moved]:
@@ -200,7 +200,17 @@ def attachments(tx: Tx, channel_id: int) -> Iterator[tuple[int, int, int]]:
     """(backend number, broker, first execution that counts) for each pair that somebody holds."""
     sql = """SELECT backend_no, broker_id, min(since_execution) FROM subscription
              WHERE channel_id = ? GROUP BY backend_no, broker_id ORDER BY backend_no, broker_id"""
-    yield from tx.iterate(sql, (channel_id,))  # type: ignore[misc]
+    yield from tx.iterate(sql, (channel_id,))
+
+
+def held_by_broker(tx: Tx) -> dict[int, int]:
+    """How many subscriptions each broker has."""
+    return dict(tx.rows("SELECT broker_id, count(*) FROM subscription GROUP BY broker_id"))
+
+
+def owners(tx: Tx, ids: Sequence[str]) -> list[tuple[str, str]]:
+    """(id, owner) of those that exist."""
+    return rows_in(tx, "SELECT id, owner FROM subscription WHERE id IN (*)", list(ids))  # type: ignore[return-value]
 
 
 def _progress(tx: Tx, channel_id: int) -> tuple[int, int]:
@@ -288,6 +298,7 @@ def _holders(tx: Tx, backend: tuple[int, int]) -> int:
     return int(tx.rows(sql, backend)[0][0])
 
 
-def _is_held(tx: Tx, place: Row) -> bool:
+def is_held(tx: Tx, place: Row) -> bool:
+    """Whether a (channel, backend number, broker) has a subscription."""
     sql = "SELECT 1 FROM subscription WHERE channel_id = ? AND backend_no = ? AND broker_id = ? LIMIT 1"
     return bool(tx.rows(sql, place))

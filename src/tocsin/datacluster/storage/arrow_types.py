@@ -1,0 +1,45 @@
+"""The Arrow form of SQL types and of a dataset's columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from tocsin.model.catalog import Column, DatasetSpec
+from tocsin.model.types import SqlType
+
+_SCALARS = {
+    "BOOLEAN": pa.bool_(),
+    "INT": pa.int32(),
+    "BIGINT": pa.int64(),
+    "DOUBLE": pa.float64(),
+    "STRING": pa.string(),
+    "TIMESTAMP": pa.timestamp("us", tz="UTC"),
+    "DATE": pa.date32(),
+}
+
+
+def arrow_type(sql: SqlType) -> pa.DataType:
+    """The Arrow type that holds values of ``sql``."""
+    if sql.is_array:
+        return pa.list_(arrow_type(sql.element))
+    if sql.name == "DECIMAL":
+        return pa.decimal128(sql.precision, sql.scale)
+    return _SCALARS[sql.name]
+
+
+def arrow_columns(columns: Iterable[Column]) -> pa.Schema:
+    """The Arrow schema of columns, all nullable: NOT NULL is checked when records come in."""
+    return pa.schema([pa.field(c.name, arrow_type(c.type)) for c in columns])
+
+
+def arrow_schema(spec: DatasetSpec) -> pa.Schema:
+    """The Arrow schema of a dataset's records."""
+    return arrow_columns(spec.columns)
+
+
+def key_schema(spec: DatasetSpec) -> pa.Schema:
+    """The Arrow schema of a keyed dataset's primary key, in the order of its declaration."""
+    found = [spec.column(name) for name in spec.primary_key]
+    return arrow_columns(c for c in found if c is not None)

@@ -1,0 +1,114 @@
+"""The data directory of one cluster: where things lie, its lock, and the sweep at start.
+
+::
+
+    lock            held by the running process
+    ledger.db       the commit point
+    datasets/<id>/  one directory a dataset
+    results/<id>/   one directory a channel; file names carry execution and attempt
+
+Everything that the ledger does not name is left over from a kill and deleted at start.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from tocsin.datacluster.storage import catalog
+from tocsin.datacluster.storage.files import TEMPORARY, make_directory, sync_directory
+from tocsin.datacluster.storage.transaction import Transactions, Tx
+from tocsin.errors import Unavailable
+
+__all__ = ["DataDirectory", "Swept", "sync_directory"]
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What a sweep deleted."""
+
+    result_files: int
+    dataset_directories: int
+    size_bytes: int
+
+
+class DataDirectory:
+    """Holds the lock of ``root`` until closed; ``Unavailable`` names the process that has it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = Path(root)
+        make_directory(self.root)
+        self._lock = _locked(self.root / "lock")
+        make_directory(self.datasets_root)
+        make_directory(self.results_root)
+
+    @property
+    def ledger_path(self) -> Path:
+        return self.root / "ledger.db"
+
+    @property
+    def datasets_root(self) -> Path:
+        return self.root / "datasets"
+
+    @property
+    def results_root(self) -> Path:
+        return self.root / "results"
+
+    def dataset(self, dataset_id: int) -> Path:
+        return self.datasets_root / str(dataset_id)
+
+    def sweep(self, ledger: Transactions) -> Swept:
+        """Delete what no row of the ledger names. Call it before anything writes."""
+        known, channels, datasets = ledger.read(_known)
+        files = size = 0
+        for path in [p for p in self.results_root.glob("*/*") if f"{p.parent.name}/{p.name}" not in known]:
+            files, size = files + 1, size + path.stat().st_size
+            path.unlink()
+        for directory in _others(self.results_root, channels):
+            shutil.rmtree(directory)
+        dropped = _others(self.datasets_root, datasets)
+        for directory in dropped:
+            size += sum(p.stat().st_size for p in directory.rglob("*") if p.is_file())
+            shutil.rmtree(directory)
+        for path in self.root.glob(f"*{TEMPORARY}"):
+            path.unlink()
+        return Swept(files, len(dropped), size)
+
+    def close(self) -> None:
+        """Let the lock go."""
+        os.close(self._lock)
+
+    def __enter__(self) -> DataDirectory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _locked(path: Path) -> int:
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.read(handle, 32).decode().strip() or "unknown"
+        os.close(handle)
+        raise Unavailable(
+            f"the data directory {path.parent} is in use by process {holder}; stop it or choose another directory"
+        ) from None
+    os.ftruncate(handle, 0)
+    os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+    return handle
+
+
+def _known(tx: Tx) -> tuple[set[str], set[str], set[str]]:
+    """Result files, channel directories and dataset directories that the ledger names."""
+    files = {path for (path,) in tx.rows("SELECT path FROM result_file")}
+    channels = {str(row.id) for row in catalog.list_channels(tx)}
+    return files, channels, {str(row.id) for row in catalog.list_datasets(tx)}
+
+
+def _others(root: Path, known: set[str]) -> list[Path]:
+    return [path for path in root.iterdir() if path.is_dir() and path.name not in known]

@@ -1,0 +1,306 @@
+"""An append-only log of frames in segment files, with group commit.
+
+Whoever gets the write lock writes the frames of all who wait, with one sync for all of them; each is
+told after the sync. A segment is named after its first sequence number and closed when it has grown
+to ``segment_bytes``. On opening, a torn write at the end of the last segment is cut off; anything
+else that does not verify is ``Corrupt``.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tocsin.clock import Clock
+from tocsin.datacluster.storage import faults, frames
+from tocsin.datacluster.storage.files import is_full, make_directory, storage_full, sync_directory
+from tocsin.datacluster.storage.frames import Frame
+from tocsin.datacluster.storage.idempotency import Appended, RememberedKey, RememberedKeys
+from tocsin.errors import Corrupt, Unavailable
+
+SUFFIX = ".log"
+
+
+@dataclass(frozen=True, slots=True)
+class FrameRef:
+    """Where a frame lies, and what it covers."""
+
+    offset: int
+    first_seq: int
+    last_seq: int
+    time_us: int
+    size_bytes: int
+
+
+@dataclass(slots=True)
+class Segment:
+    path: Path
+    first_seq: int
+    refs: list[FrameRef]
+    size_bytes: int
+
+    @property
+    def last_seq(self) -> int:
+        return self.refs[-1].last_seq if self.refs else self.first_seq - 1
+
+    def add(self, frame: Frame) -> None:
+        ref = FrameRef(self.size_bytes, frame.first_seq, frame.last_seq, frame.time_us, frame.size_bytes)
+        self.refs.append(ref)
+        self.size_bytes += frame.size_bytes
+
+
+@dataclass(slots=True)
+class _Waiting:
+    frame: Frame
+    done: Appended | None = None
+    error: Exception | None = None
+
+
+class RecordLog:
+    """The log in ``directory``, whose next frame starts at ``head`` + 1.
+
+    ``on_commit`` is called with the frames of a group, in order, after their sync and before anybody
+    is told; it must be quick and must not append.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        clock: Clock,
+        keys: RememberedKeys,
+        on_commit: Callable[[list[Frame]], None],
+        *,
+        compacted_through: int = 0,
+        segment_bytes: int = 64 << 20,
+    ) -> None:
+        make_directory(directory)
+        self._directory, self._clock, self._keys, self._on_commit = directory, clock, keys, on_commit
+        self._segment_bytes = segment_bytes
+        self._pending: list[_Waiting] = []
+        self._pending_lock = threading.Lock()
+        self._write_lock = threading.Lock()
+        self._broken: str | None = None
+        self._closed = False
+        self._segments = [_opened(path, keys) for path in sorted(directory.glob(f"*{SUFFIX}"))]
+        self._check_order(compacted_through)
+        self._head = max((s.last_seq for s in self._segments), default=0)
+        self._head = max(self._head, compacted_through)
+        self._file = self._open_active()
+
+    @property
+    def head(self) -> int:
+        return self._head
+
+    @property
+    def start(self) -> int:
+        """The first sequence number that the log still holds, or would hold."""
+        return self._segments[0].first_seq
+
+    def append(self, frame: Frame) -> Appended:
+        """Make a frame durable under the next sequence numbers, or find what its key did before."""
+        waiting = _Waiting(frame)
+        with self._pending_lock:
+            self._pending.append(waiting)
+        with self._write_lock:
+            if waiting.done is None and waiting.error is None:
+                self._flush()
+        if waiting.error is not None:
+            raise waiting.error
+        assert waiting.done is not None
+        return waiting.done
+
+    def read(self, after: int, through: int) -> Iterator[Frame]:
+        """The frames that hold anything in (after, through], oldest first."""
+        for segment in list(self._segments):
+            if segment.last_seq > after and segment.first_seq <= through:
+                yield from _read(segment, after, through)
+
+    def refs(self) -> list[FrameRef]:
+        return [ref for segment in list(self._segments) for ref in segment.refs]
+
+    def keys_through(self, seq: int) -> list[RememberedKey]:
+        """The idempotency keys of the records up to ``seq``."""
+        with self._write_lock:
+            return self._keys.through(seq)
+
+    def closed_through(self) -> int:
+        """The last sequence number in a closed segment."""
+        return self._segments[-1].first_seq - 1
+
+    def roll(self) -> None:
+        """Close the active segment, if anything is in it."""
+        with self._write_lock:
+            if self._segments[-1].refs:
+                self._roll()
+
+    def drop_through(self, seq: int) -> int:
+        """Delete the closed segments that hold nothing after ``seq``; how many."""
+        dropped = [s for s in self._segments[:-1] if s.last_seq <= seq]
+        with self._write_lock:
+            self._segments = [s for s in self._segments if s not in dropped]
+        for segment in dropped:
+            segment.path.unlink(missing_ok=True)
+        if dropped:
+            sync_directory(self._directory)
+        return len(dropped)
+
+    def paused(self) -> threading.Lock:
+        """While this is held nothing is appended."""
+        return self._write_lock
+
+    def close(self) -> None:
+        with self._write_lock:
+            self._closed = True
+            os.close(self._file)
+
+    def _flush(self) -> None:
+        """Commit everybody who waits as one group."""
+        with self._pending_lock:
+            group, self._pending = self._pending, []
+        try:
+            self._check_usable()
+            fresh, again = self._placed(group)
+            if fresh:
+                self._write([frame for _, frame in fresh])
+                self._on_commit([frame for _, frame in fresh])
+        except Exception as error:
+            for waiting in group:
+                waiting.error = error
+            return
+        done = {frame.key: self._keys.remember(frame) for _, frame in fresh if frame.key}
+        for waiting, frame in fresh:
+            waiting.done = Appended(frame.first_seq, frame.last_seq, frame.count)
+        for waiting in again:
+            key = waiting.frame.key
+            waiting.done = done[key].again() if key in done else self._keys.find(key)
+
+    def _placed(self, group: list[_Waiting]) -> tuple[list[tuple[_Waiting, Frame]], list[_Waiting]]:
+        """Frames with their numbers, and those whose key was seen before or earlier in the group."""
+        fresh: list[tuple[_Waiting, Frame]] = []
+        again: list[_Waiting] = []
+        seen: set[bytes] = set()
+        seq, now_us = self._head, int(self._clock.now() * 1e6)
+        start = self._segments[-1].size_bytes
+        for waiting in group:
+            key = waiting.frame.key
+            if key and (key in seen or self._keys.find(key) is not None):
+                again.append(waiting)
+                continue
+            seen.add(key)
+            frame = waiting.frame.placed(seq + 1, now_us, start)
+            fresh.append((waiting, frame))
+            seq = frame.last_seq
+        return fresh, again
+
+    def _write(self, group: list[Frame]) -> None:
+        segment = self._segments[-1]
+        data = b"".join(frame.encode() for frame in group)
+        faults.point("log.before-write")
+        try:
+            _write_all(self._file, data, segment.size_bytes)
+            faults.point("log.after-write")
+            os.fdatasync(self._file)
+        except OSError as error:
+            self._undo(segment, error)
+            raise (storage_full(segment.path) if is_full(error) else Unavailable(str(error))) from error
+        faults.point("log.after-sync")
+        for frame in group:
+            segment.add(frame)
+        self._head = group[-1].last_seq
+        if segment.size_bytes >= self._segment_bytes:
+            self._roll()
+
+    def _undo(self, segment: Segment, error: OSError) -> None:
+        """Take back what was written; where that fails, or the disk is ill, accept nothing more."""
+        try:
+            os.ftruncate(self._file, segment.size_bytes)
+            os.fdatasync(self._file)
+        except OSError as second:
+            self._broken = str(second)
+        if not is_full(error):
+            self._broken = str(error)
+
+    def _roll(self) -> None:
+        """Go on in a new segment; where it cannot be made, go on in the old one."""
+        segment = Segment(self._directory / f"{self._head + 1:020d}{SUFFIX}", self._head + 1, [], 0)
+        try:
+            handle = os.open(segment.path, os.O_RDWR | os.O_CREAT, 0o644)
+            faults.point("log.roll")
+            sync_directory(self._directory)
+        except OSError:
+            segment.path.unlink(missing_ok=True)
+            return
+        os.close(self._file)
+        self._file = handle
+        self._segments.append(segment)
+
+    def _open_active(self) -> int:
+        if not self._segments:
+            path = self._directory / f"{self._head + 1:020d}{SUFFIX}"
+            self._segments.append(Segment(path, self._head + 1, [], 0))
+        active = self._segments[-1]
+        handle = os.open(active.path, os.O_RDWR | os.O_CREAT, 0o644)
+        os.ftruncate(handle, active.size_bytes)
+        os.fsync(handle)
+        sync_directory(self._directory)
+        return handle
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise Unavailable(f"the record log {self._directory} is closed")
+        if self._broken:
+            raise Unavailable(f"the record log {self._directory} stopped after a write error: {self._broken}")
+
+    def _check_order(self, compacted_through: int) -> None:
+        """Every number after the compacted ones must be there, and only the last segment may be torn."""
+        expected = None
+        for segment in self._segments:
+            if expected is not None and segment.first_seq != expected:
+                raise Corrupt(f"{segment.path}: expected to start with record {expected}")
+            if segment is not self._segments[-1] and segment.size_bytes != segment.path.stat().st_size:
+                raise Corrupt(f"{segment.path}: the frame at offset {segment.size_bytes} does not verify")
+            expected = segment.last_seq + 1
+        if self._segments and self._segments[0].first_seq > compacted_through + 1:
+            raise Corrupt(f"{self._directory}: the records after {compacted_through} are missing")
+
+
+def _opened(path: Path, keys: RememberedKeys) -> Segment:
+    """Check a segment's frames, up to its end or a torn write."""
+    segment = Segment(path, int(path.stem), [], 0)
+    data = memoryview(path.read_bytes())
+    expected = segment.first_seq
+    while segment.size_bytes < len(data):
+        frame = frames.decode(data, segment.size_bytes)
+        if frame is None or frame.first_seq != expected:
+            if frame is not None or frames.was_synced(data, segment.size_bytes):
+                raise Corrupt(f"{path}: the frame at offset {segment.size_bytes} does not verify")
+            break
+        segment.add(frame)
+        keys.remember(frame)
+        expected = frame.last_seq + 1
+    return segment
+
+
+def _read(segment: Segment, after: int, through: int) -> Iterator[Frame]:
+    refs = segment.refs
+    start = bisect_left(refs, after + 1, key=lambda ref: ref.last_seq)
+    with segment.path.open("rb") as file:
+        for ref in refs[start:]:
+            if ref.first_seq > through:
+                return
+            file.seek(ref.offset)
+            frame = frames.decode(memoryview(file.read(ref.size_bytes)), 0)
+            if frame is None:
+                raise Corrupt(f"{segment.path}: the frame at offset {ref.offset} does not verify")
+            yield frame
+
+
+def _write_all(handle: int, data: bytes, offset: int) -> None:
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(handle, view, offset)
+        view, offset = view[written:], offset + written

@@ -1,0 +1,230 @@
+"""Serving results by position, and letting old ones go.
+
+A position names an execution and a row in it; the rows of an execution count from 1 in the order of
+``ResultRows``. A page walks from a position on, asks which backend subscriptions are wanted, and
+touches only the rows that have one. Reading needs the ledger and memory-mapped files, nothing else.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from tocsin.datacluster.storage import faults, retention
+from tocsin.datacluster.storage.executions import ResultFile
+from tocsin.datacluster.storage.resultfiles import (
+    RESULT_SCHEMA,
+    Numbers,
+    ResultRows,
+    result_path,
+    write_result_file,
+)
+from tocsin.datacluster.storage.retention import Gap
+from tocsin.datacluster.storage.transaction import Transactions, Tx
+from tocsin.errors import Corrupt
+from tocsin.model.catalog import Retention
+from tocsin.model.position import Position
+
+__all__ = [
+    "RESULT_SCHEMA",
+    "Gap",
+    "ResultFile",
+    "ResultPage",
+    "ResultRow",
+    "ResultStore",
+    "result_path",
+    "row_id",
+    "write_result_file",
+]
+
+Wanted = Callable[[int, Numbers], Numbers]
+"""(execution number, backend numbers) to a mask of those wanted."""
+
+_BLOCK_PAIRS = 1 << 20
+_EXECUTIONS_AT_ONCE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRow:
+    """One payload and who of the wanted gets it. A notification's id is ``row_id`` + '-' + number."""
+
+    position: Position
+    row_id: str
+    backends: list[int]
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ResultPage:
+    """The wanted rows in (after, through]; ``is_end`` when nothing committed lies beyond."""
+
+    after: Position
+    through: Position
+    rows: list[ResultRow]
+    is_end: bool
+    gap: Gap | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Committed:
+    no: int
+    bounds: str
+    files: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Page:
+    """A page being filled."""
+
+    max_rows: int
+    max_bytes: int
+    rows: list[ResultRow] = field(default_factory=list)
+    size_bytes: int = 0
+
+    def add(self, row: ResultRow) -> bool:
+        """Take one more row; false when it must wait for the next page. The first always fits."""
+        if self.rows and (len(self.rows) >= self.max_rows or self.size_bytes + len(row.payload) > self.max_bytes):
+            return False
+        self.rows.append(row)
+        self.size_bytes += len(row.payload)
+        return True
+
+
+class ResultStore:
+    """The results under ``root``; ``max_open`` executions stay mapped."""
+
+    def __init__(self, root: Path, ledger: Transactions, max_open: int = 32) -> None:
+        self._root, self._ledger, self._max_open = Path(root), ledger, max_open
+        self._open: OrderedDict[tuple[int, int], ResultRows] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def page(
+        self, channel_id: int, after: Position, wanted: Wanted, max_rows: int = 1000, max_bytes: int = 8 << 20,
+        through: Position | None = None,
+    ) -> ResultPage:  # fmt: skip
+        """The wanted rows after a position (and not beyond ``through``), as many as fit."""
+        while True:
+            try:
+                return self._page(channel_id, after, wanted, _Page(max_rows, max_bytes), through)
+            except FileNotFoundError:
+                missing = self._ledger.read(lambda tx: self._missing(tx, channel_id))
+                if missing:  # it did not just expire
+                    raise Corrupt(f"the result file {self._root / missing[0]} is missing") from None
+
+    def replay(
+        self, channel_id: int, backend_no: int, after: Position, through: Position | None = None,
+        max_rows: int = 1000, max_bytes: int = 8 << 20,
+    ) -> ResultPage:  # fmt: skip
+        """As ``page``, for one backend subscription."""
+        return self.page(channel_id, after, lambda _, ids: ids == backend_no, max_rows, max_bytes, through)
+
+    def expire(self, channel_id: int, retain: Retention, now: float) -> int:
+        """Forget results past retention, then delete their files; how many files."""
+        names = self._ledger.write(lambda tx: retention.forget(tx, channel_id, retain, now))
+        faults.point("expire.before-delete")
+        for name in names:
+            (self._root / name).unlink(missing_ok=True)
+        return len(names)
+
+    def close(self) -> None:
+        with self._lock:
+            self._open.clear()
+
+    def _page(
+        self, channel_id: int, after: Position, wanted: Wanted, page: _Page, limit: Position | None
+    ) -> ResultPage:
+        head, gap, found = self._ledger.read(lambda tx: _committed(tx, channel_id, after))
+        cursor = max(after, gap.through) if gap else after
+        for execution in found:
+            stop = self._fill(page, channel_id, execution, cursor, wanted, limit)
+            if stop is not None:
+                return ResultPage(after, stop, page.rows, False, gap)
+            cursor = Position.end_of(execution.no)
+        is_end = len(found) < _EXECUTIONS_AT_ONCE
+        last = Position.end_of(head) if is_end and head else cursor
+        through = max(cursor, last if limit is None else min(last, limit))
+        return ResultPage(after, through, page.rows, is_end, gap)
+
+    def _fill(
+        self, page: _Page, channel_id: int, execution: _Committed, after: Position, wanted: Wanted,
+        limit: Position | None,
+    ) -> Position | None:  # fmt: skip
+        """Add the wanted rows of one execution; where to stop if the page is full or the limit passed."""
+        if limit is not None and execution.no > limit.execution:
+            return limit
+        rows = self._rows(channel_id, execution)
+        start = after.row if after.execution == execution.no else 0
+        end = min(len(rows), limit.row) if limit is not None and execution.no == limit.execution else len(rows)
+        for first, last in _blocks(rows, min(start, len(rows)), end):
+            for index, backends in _matches(rows, first, last, execution.no, wanted):
+                position = Position(execution.no, index + 1)
+                name = row_id(channel_id, execution.bounds, int(rows.seq[index]), int(rows.ord[index]))
+                if not page.add(ResultRow(position, name, backends, rows.payload(index))):
+                    return page.rows[-1].position
+        return limit if limit is not None and execution.no == limit.execution else None
+
+    def _rows(self, channel_id: int, execution: _Committed) -> ResultRows:
+        key = (channel_id, execution.no)
+        with self._lock:
+            if key in self._open:
+                self._open.move_to_end(key)
+                return self._open[key]
+        rows = ResultRows([self._root / name for name in execution.files])
+        with self._lock:
+            self._open[key] = rows
+            while len(self._open) > self._max_open:
+                self._open.popitem(last=False)
+        return rows
+
+    def _missing(self, tx: Tx, channel_id: int) -> list[str]:
+        sql = "SELECT path FROM result_file WHERE channel_id = ?"
+        return [path for (path,) in tx.rows(sql, (channel_id,)) if not (self._root / path).exists()]
+
+
+def row_id(channel_id: int, bounds: str, seq: int, ord: int) -> str:
+    """The same for the same row of the same window, whatever attempt produced it."""
+    return blake2b(f"{channel_id}|{bounds}|{seq}|{ord}".encode(), digest_size=12).hexdigest()
+
+
+def _committed(tx: Tx, channel_id: int, after: Position) -> tuple[int, Gap | None, Sequence[_Committed]]:
+    """The last committed execution, what retention took, and the next executions that have rows."""
+    progress = retention.progress(tx, channel_id)
+    gap = retention.gap(tx, channel_id, after, progress)
+    sql = """SELECT e.no, e.bounds FROM execution e
+             WHERE e.channel_id = ? AND e.state = 'committed' AND e.result_rows > 0 AND e.no >= ? AND e.no > ?
+             ORDER BY e.no LIMIT ?"""
+    found = tx.rows(sql, (channel_id, after.execution, progress.expired, _EXECUTIONS_AT_ONCE))
+    files: dict[int, list[str]] = {no: [] for no, _ in found}
+    if found:
+        sql = """SELECT execution_no, path FROM result_file
+                 WHERE channel_id = ? AND execution_no BETWEEN ? AND ? ORDER BY path"""
+        for no, path in tx.rows(sql, (channel_id, found[0][0], found[-1][0])):
+            files[no].append(path)
+    return progress.committed, gap, [_Committed(no, bounds, tuple(files[no])) for no, bounds in found]
+
+
+def _blocks(rows: ResultRows, start: int, end: int) -> list[tuple[int, int]]:
+    """Runs of rows with about a million pairs each."""
+    if start >= end:
+        return []
+    block = rows.pairs(start)[: end - start] // _BLOCK_PAIRS
+    cuts = np.flatnonzero(np.diff(block)) + 1 + start
+    edges = [start, *(int(c) for c in cuts), end]
+    return list(pairwise(edges))
+
+
+def _matches(rows: ResultRows, start: int, end: int, no: int, wanted: Wanted) -> list[tuple[int, list[int]]]:
+    """(row, wanted backend numbers) for the rows that have any."""
+    offsets, ids = rows.backends(start, end)
+    mask = np.asarray(wanted(no, ids), dtype=bool)
+    kept = ids[mask]
+    places = np.concatenate(([0], np.cumsum(mask)))[offsets]
+    hits = np.flatnonzero(np.diff(places))
+    return [(start + int(i), kept[places[i] : places[i + 1]].tolist()) for i in hits]
