@@ -48,6 +48,7 @@ class Cluster:
     driver_memory: str = text(
         "2g", "Heap of the Spark driver, as Java writes it.", pattern=r"[1-9]\d*[kKmMgG]", expected="such as 512m or 2g"
     )
+    load_dir: str = text("", "Directory whose files LOAD DATASET may read on the cluster's machine; empty allows none.")
     spark_conf: Mapping[str, str] = table("Further Spark settings, by their Spark names.")
 
     def problems(self) -> Iterator[str]:

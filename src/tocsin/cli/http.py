@@ -28,8 +28,6 @@ _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 class ClusterProblem(TocsinError):
     """The cluster answered with an error."""
 
-    code = "cluster-problem"
-
     def __init__(self, status: int, detail: str, retry_after_s: float | None = None) -> None:
         self.status, self.detail, self.retry_after_s = status, detail, retry_after_s
         super().__init__(status, detail)

@@ -48,8 +48,6 @@ class Totals:
 class LoadStopped(TocsinError):
     """A batch was not acknowledged; carries how to go on."""
 
-    code = "load-stopped"
-
     def __init__(self, problem: TocsinError, totals: Totals, run: str) -> None:
         self.problem, self.totals, self.run = problem, totals, run
         super().__init__(str(problem))
