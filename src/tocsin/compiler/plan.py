@@ -24,9 +24,7 @@ class View(StrEnum):
     NEW = "new"  # appended in the window, or the last version in it of each key; no deleted keys
     NOW = "now"  # everything as of the window's end
     OLD = "old"  # NOW without NEW: unchanged in the window
-    NEW_BEFORE = (
-        "new_before"  # NEW with ``__before_<column>``s: the version before the window, or NULLs
-    )
+    NEW_BEFORE = "new_before"  # NEW with ``__before_<column>``s: the version before the window, or NULLs
     NOW_BEFORE = "now_before"  # NOW likewise; an unchanged record is its own before-image
 
 
@@ -111,6 +109,7 @@ class CompiledChannel:
     join: JoinPlan
     index: IndexPlan | None
     why: str  # one sentence: why this strategy
+    radius_params: tuple[str, ...] = ()  # parameters that are radii; values above max_radius are refused
 
     @property
     def strategy(self) -> str:
