@@ -8,8 +8,7 @@ from urllib.parse import quote
 import typer
 from rich.syntax import Syntax
 
-from tocsin.cli.http import connect
-from tocsin.cli.options import ConfigFile, Json, Sets, Token, Url, settings
+from tocsin.cli.options import ConfigFile, DataDir, Json, Sets, Token, Url, connection
 from tocsin.cli.output import cell, console, print_json, print_table, visible
 from tocsin.units import format_duration
 
@@ -20,10 +19,15 @@ _COLUMNS = ("name", "mode", "state", "strategy", "subscriptions", "backends", "e
 
 @app.command("list")
 def list_channels(
-    url: Url = None, token: Token = None, config: ConfigFile = None, as_json: Json = False, sets: Sets = None
+    url: Url = None,
+    token: Token = None,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+    sets: Sets = None,
 ) -> None:
     """List the channels and how they are doing."""
-    with connect(settings(config, sets).config, url, token) as client:
+    with connection(url, token, config, data_dir, sets) as client:
         found = client.get("/channels")["channels"]
     if as_json:
         print_json(found)
@@ -38,11 +42,12 @@ def explain(
     url: Url = None,
     token: Token = None,
     config: ConfigFile = None,
+    data_dir: DataDir = None,
     as_json: Json = False,
     sets: Sets = None,
 ) -> None:
     """Show a channel's shared plan, the SQL it compiles to, and the counts of its last executions."""
-    with connect(settings(config, sets).config, url, token) as client:
+    with connection(url, token, config, data_dir, sets) as client:
         found = client.get(f"/channels/{quote(name, safe='')}/explain")["explanation"]
     if as_json:
         print_json(found)

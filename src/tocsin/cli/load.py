@@ -15,8 +15,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from tocsin.cli.http import ClusterClient, connect
-from tocsin.cli.options import ConfigFile, Json, Sets, Token, Url, settings
+from tocsin.cli.http import ClusterClient
+from tocsin.cli.options import ConfigFile, DataDir, Json, Sets, Token, Url, connection
 from tocsin.cli.output import note, print_json
 from tocsin.cli.records import FORMATS, batches, format_of, opened
 from tocsin.errors import BadArgument, TocsinError
@@ -73,6 +73,7 @@ def load(
     url: Url = None,
     token: Token = None,
     config: ConfigFile = None,
+    data_dir: DataDir = None,
     as_json: Json = False,
     sets: Sets = None,
 ) -> None:
@@ -84,7 +85,7 @@ def load(
     limit = parse_size(batch_size, "--batch-size")
     if limit < 1:
         raise BadArgument("--batch-size", "at least '1 B'", batch_size)
-    with connect(settings(config, sets).config, url, token) as client:
+    with connection(url, token, config, data_dir, sets) as client:
         columns = _columns(client, dataset)
         totals = _send(client, dataset, file, chosen, columns, limit, name)
     _report(dataset, totals, as_json)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tocsin.cli.http import ClusterClient, connect
 from tocsin.config import Resolved, resolve
 from tocsin.errors import ConfigError
 
@@ -45,6 +46,13 @@ def settings(file: Path | None, sets: list[str] | None, flags: Mapping[str, Any]
     """The configuration that file, environment and these flags give."""
     overrides = {**_pairs(sets or []), **{path: value for path, value in (flags or {}).items() if value is not None}}
     return resolve(file or _default_file(), os.environ, overrides)
+
+
+def connection(
+    url: str | None, token: str | None, file: Path | None, data_dir: str | None, sets: list[str] | None
+) -> ClusterClient:
+    """A client for the cluster that these options name."""
+    return connect(settings(file, sets, {"cluster.data_dir": data_dir}).config, url, token)
 
 
 def _default_file() -> Path | None:

@@ -90,8 +90,9 @@ class Shell:
         )
 
     def run(self) -> None:
-        """Until the person leaves."""
-        note(f"Connected to {self._client.url}. Statements end with ;  'help' tells more.")
+        """Until the person leaves; at once, with the reason, where no cluster answers."""
+        version = self._client.get("/version")["version"]
+        note(f"Tocsin {version} at {self._client.url}. Statements end with ;  'help' tells more.")
         self._names.refresh()
         while (text := self._ask()) is not None:
             if text:

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from tocsin.cli.answers import print_answers
-from tocsin.cli.http import ClusterClient, ClusterProblem, connect
-from tocsin.cli.options import ConfigFile, Json, Sets, Token, Url, settings
+from tocsin.cli.http import ClusterClient, ClusterProblem
+from tocsin.cli.options import ConfigFile, DataDir, Json, Sets, Token, Url, connection
 from tocsin.cli.output import print_json
 from tocsin.errors import BadArgument
 
@@ -21,6 +21,7 @@ def sql(
     url: Url = None,
     token: Token = None,
     config: ConfigFile = None,
+    data_dir: DataDir = None,
     as_json: Json = False,
     sets: Sets = None,
 ) -> None:
@@ -30,7 +31,7 @@ def sql(
     """
     if file is not None and command is not None:
         raise BadArgument("FILE", "either a file or --command, not both", str(file))
-    with connect(settings(config, sets).config, url, token) as client:
+    with connection(url, token, config, data_dir, sets) as client:
         if command is not None:
             _run(client, command, as_json, "command")
         elif file is None and sys.stdin.isatty():

@@ -7,16 +7,20 @@ from typing import Any
 
 import typer
 
-from tocsin.cli.http import connect
-from tocsin.cli.options import ConfigFile, Json, Sets, Token, Url, settings
+from tocsin.cli.options import ConfigFile, DataDir, Json, Sets, Token, Url, connection
 from tocsin.cli.output import print_json, print_table
 
 
 def status(
-    url: Url = None, token: Token = None, config: ConfigFile = None, as_json: Json = False, sets: Sets = None
+    url: Url = None,
+    token: Token = None,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+    sets: Sets = None,
 ) -> None:
     """Show whether the [bold]cluster[/bold] is ready, and its totals. Exits with 1 if it is not ready."""
-    with connect(settings(config, sets).config, url, token) as client:
+    with connection(url, token, config, data_dir, sets) as client:
         found = client.get("/status")
         where = client.url
     if as_json:

@@ -7,7 +7,7 @@ from tocsin import __version__
 from tocsin.config import Config
 from tocsin.errors import BadArgument, ConfigError, Unavailable
 from tocsin.settings.describe import as_markdown
-from tocsin.tokens import read_secret, verify
+from tocsin.tokens import ensure_secret, read_secret, verify
 
 TABLE = {"kind": "table", "message": "", "columns": ["name", "n"], "rows": [["Fires", 3], [None, 4]], "truncated": True}
 DATASET = {"name": "Reports", "columns": [{"name": "id", "type": "BIGINT"}, {"name": "x", "type": "DOUBLE"}]}
@@ -177,6 +177,14 @@ def test_a_channel_is_explained(run, cluster):
     cluster.on("GET", "/channels/Near%20Me/explain", {"channel": "Near Me", "explanation": explanation})
     shown = run("channel", "explain", "Near Me", "--url", cluster.url).stdout
     assert all(part in shown for part in ("strategy: index", "FROM x", "matched", "7", "empty: []"))
+
+
+def test_the_secret_of_a_named_data_directory_opens_its_cluster(run, cluster, tmp_path):
+    ensure_secret(tmp_path / "d" / "secret")
+    cluster.on("GET", "/status", {"ready": True})
+    run("status", "--url", cluster.url, "--data-dir", "d")
+    token = cluster.requests[0].headers["Authorization"].removeprefix("Bearer ")
+    assert verify(token, read_secret(tmp_path / "d" / "secret")).may("admin")
 
 
 def test_nobody_there_is_an_error_of_ours(run):

@@ -9,6 +9,7 @@ from prompt_toolkit.output import DummyOutput
 
 from tocsin.cli.http import ClusterClient
 from tocsin.cli.shell import Names, Shell, is_whole
+from tocsin.errors import Unavailable
 
 
 @pytest.mark.parametrize(
@@ -29,23 +30,36 @@ def test_is_whole(text, whole):
     assert is_whole(text) is whole
 
 
-def test_keys_typed_become_statements_until_the_end(cluster, capsys):
-    cluster.on("POST", "/statements", {"detail": "line 1, column 1: no"}, status=400)
-    cluster.on("POST", "/statements", {"results": [{"kind": "done", "message": "made", "columns": [], "rows": []}]})
+@pytest.fixture
+def answering(cluster):
+    cluster.on("GET", "/version", {"name": "tocsin", "version": "9.9"})
+    return cluster
+
+
+def test_the_shell_does_not_open_where_nobody_answers():
+    with create_pipe_input() as keys, pytest.raises(Unavailable):
+        Shell(
+            ClusterClient("http://127.0.0.1:1", None), history=InMemoryHistory(), terminal=(keys, DummyOutput())
+        ).run()
+
+
+def test_keys_typed_become_statements_until_the_end(answering, capsys):
+    answering.on("POST", "/statements", {"detail": "line 1, column 1: no"}, status=400)
+    answering.on("POST", "/statements", {"results": [{"kind": "done", "message": "made", "columns": [], "rows": []}]})
     with create_pipe_input() as keys:
         keys.send_text("WRONG;\rCREATE DATASET a\r(id INT);\rexit\r")
-        Shell(ClusterClient(cluster.url, None), history=InMemoryHistory(), terminal=(keys, DummyOutput())).run()
-    sent = [json.loads(r.body)["text"] for r in cluster.requests if r.method == "POST"]
+        Shell(ClusterClient(answering.url, None), history=InMemoryHistory(), terminal=(keys, DummyOutput())).run()
+    sent = [json.loads(r.body)["text"] for r in answering.requests if r.method == "POST"]
     assert sent == ["WRONG;", "CREATE DATASET a\n(id INT);"]
     printed = capsys.readouterr()
     assert "made" in printed.out
     assert "line 1, column 1: no" in printed.err
 
 
-def test_the_end_of_input_leaves_the_shell(cluster, capsys):
+def test_the_end_of_input_leaves_the_shell(answering, capsys):
     with create_pipe_input() as keys:
         keys.send_text("help\r\x04")
-        Shell(ClusterClient(cluster.url, None), history=InMemoryHistory(), terminal=(keys, DummyOutput())).run()
+        Shell(ClusterClient(answering.url, None), history=InMemoryHistory(), terminal=(keys, DummyOutput())).run()
     assert "Statements end with ;" in capsys.readouterr().err
 
 
