@@ -35,7 +35,7 @@ class Access:
 def choose_access(spec: IndexSpec) -> Access:
     numbered = list(enumerate(spec.predicates))
     equals = tuple(i for i, p in numbered if isinstance(p, Equal))
-    spread = next((i for wanted in _PREFERENCE for i, p in numbered if wanted(p)))
+    spread = next((i for wanted in _PREFERENCE for i, p in numbered if wanted(p)), None)
     ranges = tuple(i for i, p in numbered if isinstance(p, Compare) and spread is None)
     decided = {*equals, *_decided(spec, spread, ranges)}
     return Access(equals, spread, ranges, tuple(i for i, _ in numbered if i not in decided))

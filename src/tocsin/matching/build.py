@@ -37,15 +37,22 @@ def build_index(
     The directory appears whole or not at all. ``seed`` keys the hashes; indexes that are probed together
     are best built with one.
     """
+    arrays, meta = index_contents(spec, params, ids, seed or new_seed())
+    write_directory(directory, arrays, meta)
+
+
+def index_contents(
+    spec: IndexSpec, params: Columns, ids: NDArray[np.uint32], seed: Seed
+) -> tuple[Arrays, dict[str, Any]]:
+    """The arrays and the meta data of an index."""
     check_spec(spec)
     _check_distinct(ids)
-    seed = seed or new_seed()
     access = choose_access(spec)
     side = encode_params(spec, params, ids.size, seed)
     keys = param_keys(spec, access, side, seed)
     arrays = {"ids": ids.astype(np.uint32, copy=False)} | _arrays(spec, access, side, keys, ids)
-    meta = {"spec": spec_to_json(spec), "seed": [str(s) for s in seed], "count": ids.size, "levels": keys.levels}
-    write_directory(directory, arrays, meta)
+    meta = {"spec": spec_to_json(spec), "seed": [str(s) for s in seed], "levels": keys.levels}
+    return arrays, meta | {"count": ids.size, "max_id": int(ids.max(initial=0))}
 
 
 def _check_distinct(ids: NDArray[np.uint32]) -> None:

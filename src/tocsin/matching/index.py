@@ -41,6 +41,7 @@ class Index:
         self.seed: Seed = (int(meta["seed"][0]), int(meta["seed"][1]))
         self.count: int = meta["count"]
         self.access: Access = choose_access(self.spec)
+        self.max_id: int = meta["max_id"]
         self._levels: list[int] = meta["levels"]
 
     @property
