@@ -19,18 +19,17 @@ import numpy as np
 import pyarrow as pa
 
 from tocsin.clock import Clock, SystemClock
-from tocsin.compiler.plan import BEFORE, SEQUENCE
-from tocsin.datacluster.storage import columns, keyed, manifest
+from tocsin.compiler.plan import BEFORE
+from tocsin.datacluster.storage import keyed, manifest
 from tocsin.datacluster.storage.arrow_types import arrow_schema, key_schema
 from tocsin.datacluster.storage.compaction import Compactor
 from tocsin.datacluster.storage.files import make_directory
 from tocsin.datacluster.storage.frames import MAX_KEY_BYTES, Frame, Kind
 from tocsin.datacluster.storage.idempotency import Appended, RememberedKeys
-from tocsin.datacluster.storage.keyed import DELETED
-from tocsin.datacluster.storage.parquet import ParquetFiles
-from tocsin.datacluster.storage.recordlog import RecordLog
-from tocsin.datacluster.storage.state import KeyedState, empty_state
-from tocsin.datacluster.storage.tail import Tail, cut
+from tocsin.datacluster.storage.manifest import Manifest
+from tocsin.datacluster.storage.records import Records
+from tocsin.datacluster.storage.state import KeyedState
+from tocsin.datacluster.storage.tail import cut
 from tocsin.errors import BadArgument, BadRecords, Unavailable
 from tocsin.model.catalog import Column, DatasetSpec
 
@@ -58,7 +57,10 @@ class Snapshot:
 
 
 class DatasetStore:
-    """The records of ``spec`` in ``directory``. All methods may be called from any thread."""
+    """The records of ``spec`` in ``directory``. All methods may be called from any thread.
+
+    ``on_append`` is called with the new head after records are durable.
+    """
 
     def __init__(
         self,
@@ -70,41 +72,37 @@ class DatasetStore:
         id: int = 0,
         on_append: Callable[[int], None] | None = None,
     ) -> None:
-        self.id, self.spec, self.on_append = id, spec, on_append
-        self._options = options or StoreOptions()
-        self._clock = clock or SystemClock()
-        self._directory = Path(directory)
+        self.id, self.on_append = id, on_append
+        self._directory, self._clock = Path(directory), clock or SystemClock()
         make_directory(self._directory)
+        o = options or StoreOptions()
+        stored = manifest.load(self._directory)
+        self._compactor = Compactor(self._directory, self._clock, o.delete_after_s)
+        self._compactor.sweep(stored)
+        keys = RememberedKeys(self._clock, o.max_keys, o.key_age_s)
+        keys.restore(self._compactor.load_keys(stored))
+        self._records = Records(
+            self._directory, spec, self._clock, keys,
+            segment_bytes=o.segment_bytes, tail_bytes=o.tail_bytes, cache_bytes=o.cache_bytes,
+        )  # fmt: skip
         self._lock = threading.RLock()
-        self._history = columns.load(self._directory)
-        self._evolve(spec)
-        self._manifest = manifest.load(self._directory)
-        self._files = ParquetFiles(self._directory, self._options.cache_bytes)
-        self._compactor = Compactor(self._directory, self._clock, self._options.delete_after_s)
-        self._compactor.sweep(self._manifest)
         self._keep_from: int | None = None
+        self._last_after = 0
         self._state: KeyedState | None = None
-        keys = RememberedKeys(self._clock, self._options.max_keys, self._options.key_age_s)
-        keys.restore(self._compactor.load_keys(self._manifest))
-        self._log = RecordLog(
-            self._directory / "log",
-            self._clock,
-            keys,
-            self._committed,
-            compacted_through=self._manifest.compacted_through,
-            segment_bytes=self._options.segment_bytes,
-        )
-        self._tail = Tail(self._log.head, self._options.tail_bytes)
+
+    @property
+    def spec(self) -> DatasetSpec:
+        return self._records.spec
 
     @property
     def head(self) -> int:
         """The last number given out."""
-        return self._log.head
+        return self._records.log.head
 
     @property
     def version(self) -> int:
         """Changes whenever the columns do."""
-        return self._history.version
+        return self._records.history.version
 
     @property
     def floor(self) -> int:
@@ -114,13 +112,11 @@ class DatasetStore:
     @property
     def size_bytes(self) -> int:
         """What the records take on disk."""
-        with self._lock:
-            return sum(f.size_bytes for f in self._manifest.files) + sum(r.size_bytes for r in self._log.refs())
+        files = sum(f.size_bytes for f in self._manifest.files)
+        return files + sum(r.size_bytes for r in self._records.log.refs())
 
     def close(self) -> None:
-        self._log.close()
-
-    # ---- in
+        self._records.log.close()
 
     def append(self, table: pa.Table, key: str | None = None) -> Appended:
         """Append records durably; with a ``key`` that was used before, answer as then and append nothing."""
@@ -132,15 +128,13 @@ class DatasetStore:
             raise BadArgument(self.spec.name, "a dataset with a PRIMARY KEY", "an appending one")
         return self._append(self._checked(keys, key_schema(self.spec)), Kind.DELETIONS, key)
 
-    # ---- out
-
     def new(self, after: int, through: int) -> pa.Table:
         """What the window shows as new."""
         with self._lock:
             self._check(after, through)
             if self.spec.is_keyed:
                 return keyed.alive(self._keyed(after).window(after, through))
-            return self._logged(max(after, self.floor), through)
+            return self._records.read(max(after, self.floor), through)
 
     def now(self, through: int | None = None) -> pa.Table:
         """Everything as of ``through``, by default the head."""
@@ -149,7 +143,7 @@ class DatasetStore:
             self._check(0, through)
             if self.spec.is_keyed:
                 return self._keyed(through).now(through)
-            return self._logged(self.floor, through)
+            return self._records.read(self.floor, through)
 
     def old(self, after: int, through: int) -> pa.Table:
         """What was there and did not change in the window."""
@@ -174,19 +168,16 @@ class DatasetStore:
         return _beside(table, pa.concat_tables([table, before]).take(pa.array(rows)))
 
     def snapshot(self) -> Snapshot:
-        """The whole dataset for a reader of files; Parquet only for an appending one."""
+        """The whole dataset for a reader of files; a keyed one is all in ``tail``."""
         with self._lock:
-            through = self.head
+            through, floor, history = self.head, self.floor, self._records.history
             if self.spec.is_keyed:
-                return Snapshot((), self.now(through), through, self.floor)
-            files = [f for f in self._manifest.files if not self._history.is_ambiguous(f.columns_version)]
-            others = [f for f in self._manifest.files if f not in files]
-            tables = [cut(self._files.read(f, self._history), self.floor, through) for f in others]
-            tables.append(self._logged(max(self.floor, self._manifest.compacted_through), through))
-            paths = tuple(self._directory / f.name for f in files)
-            return Snapshot(paths, pa.concat_tables(tables), through, self.floor)
-
-    # ---- upkeep
+                return Snapshot((), self.now(through), through, floor)
+            unclear = [f for f in self._manifest.files if history.is_ambiguous(f.columns_version)]
+            paths = tuple(self._directory / f.name for f in self._manifest.files if f not in unclear)
+            tables = [cut(self._records.stored(f), floor, through) for f in unclear]
+            tables.append(self._records.read(max(floor, self._manifest.compacted_through), through))
+            return Snapshot(paths, pa.concat_tables(tables), through, floor)
 
     def keep_from(self, seq: int | None) -> None:
         """Nobody will ask for a window that starts before ``seq``; ``None``: nobody asks for windows."""
@@ -194,20 +185,20 @@ class DatasetStore:
 
     def roll(self) -> None:
         """Close the active segment, so that the next compaction takes it."""
-        self._log.roll()
+        self._records.log.roll()
 
     def compact(self) -> bool:
         """Move the records of closed segments to Parquet; whether there was anything to move."""
         with self._compactor.lock:
-            through = self._log.closed_through()
+            through = self._records.log.closed_through()
             if self.spec.is_keyed and self._keep_from is not None:
                 through = min(through, self._keep_from)
             if through <= self._manifest.compacted_through:
                 self._compactor.delete_due()
                 return False
-            version, schema = self.version, empty_state(arrow_schema(self.spec)).schema
-            made = self._compactor.write(self._manifest, self._parts(through), schema, version, through)
-            self._switch(self._compactor.compacted(self._manifest, made, self.spec, self._log, through))
+            schema = self._records.schema
+            made = self._compactor.write(self._manifest, self._parts(through), schema, self.version, through)
+            self._switch(self._compactor.compacted(self._manifest, made, self.spec, self._records.log, through))
             return True
 
     def expire(self, now: float | None = None) -> int:
@@ -215,11 +206,11 @@ class DatasetStore:
         with self._compactor.lock:
             moment = self._clock.now() if now is None else now
             state = self.now() if self.spec.is_keyed else None
-            floor = self._compactor.floor(self._manifest, self.spec, self._log, state, moment)
+            floor = self._compactor.floor(self._manifest, self.spec, self._records.log, state, moment)
             if self._keep_from is not None:
                 floor = min(floor, self._keep_from)
             if floor > self.floor:
-                self._switch(self._compactor.expired(self._manifest, self.spec, self._log, floor))
+                self._switch(self._compactor.expired(self._manifest, self.spec, self._records.log, floor))
             return self.floor
 
     def add_column(self, column: Column) -> None:
@@ -234,7 +225,9 @@ class DatasetStore:
         kept = tuple(c for c in self.spec.columns if c.name.lower() != name.lower())
         self._change(replace(self.spec, columns=kept))
 
-    # ---- inside
+    @property
+    def _manifest(self) -> Manifest:
+        return self._records.manifest
 
     @property
     def _key(self) -> tuple[str, ...]:
@@ -247,7 +240,7 @@ class DatasetStore:
         if len(name) > MAX_KEY_BYTES:
             raise BadArgument("idempotency key", f"at most {MAX_KEY_BYTES} bytes", key)
         body = table.combine_chunks().to_batches()[0].serialize().to_pybytes()
-        done = self._log.append(Frame(kind, self.version, 0, table.num_rows, 0, name, body))
+        done = self._records.log.append(Frame(kind, self.version, 0, table.num_rows, 0, name, body))
         if self.on_append is not None and not done.is_duplicate:
             self.on_append(done.last)
         return done
@@ -257,120 +250,64 @@ class DatasetStore:
         try:
             table = table.select(schema.names).cast(schema)
         except (KeyError, ValueError) as error:
-            raise BadRecords(
-                f"dataset {self.spec.name!r} expects columns {', '.join(schema.names)}: {error}"
-            ) from error
+            expected = ", ".join(schema.names)
+            raise BadRecords(f"dataset {self.spec.name!r} expects the columns {expected}: {error}") from error
         required = {c.name for c in self.spec.columns if c.not_null} | set(self._key)
         for name in required.intersection(schema.names):
             if table.column(name).null_count:
                 raise BadRecords(f"dataset {self.spec.name!r}: column {name!r} must not be NULL")
         return table
 
-    def _committed(self, group: list[Frame]) -> None:
-        for frame in group:
-            self._tail.add(self._decoded(frame), frame.first_seq, frame.last_seq)
-
-    def _decoded(self, frame: Frame) -> pa.Table:
-        """A frame's records with ``__seq``, for a keyed dataset with ``__deleted``."""
-        is_deletion = frame.kind is Kind.DELETIONS
-        schema = key_schema(self.spec) if is_deletion else self._history.schema(frame.schema_version)
-        table = pa.Table.from_batches([pa.ipc.read_record_batch(pa.py_buffer(frame.body), schema)])
-        if is_deletion:
-            missing = [f for f in arrow_schema(self.spec) if f.name not in schema.names]
-            for field in missing:
-                table = table.append_column(field, pa.nulls(frame.count, field.type))
-            table = table.select(arrow_schema(self.spec).names)
-        else:
-            table = self._history.adapt(table, frame.schema_version)
-        numbers = np.arange(frame.first_seq, frame.first_seq + frame.count, dtype=np.int64)
-        table = table.append_column(SEQUENCE, pa.array(numbers))
-        if self.spec.is_keyed:
-            table = table.append_column(DELETED, pa.array(np.full(frame.count, is_deletion)))
-        return table
-
-    def _logged(self, after: int, through: int) -> pa.Table:
-        """The records in (after, through], from memory, else the log, else Parquet."""
-        start, tables = self._tail.read(after, through)
-        if start > after + 1:
-            tables = [*self._on_disk(after, min(through, start - 1)), *tables]
-        return pa.concat_tables(tables) if tables else self._decoded_empty()
-
-    def _on_disk(self, after: int, through: int) -> Iterator[pa.Table]:
-        compacted = self._manifest.compacted_through
-        if self.spec.is_keyed and after < compacted:
-            raise Unavailable(
-                f"dataset {self.spec.name!r}: the changes after {after} are gone, compacted to {compacted}"
-            )
-        if not self.spec.is_keyed:
-            for file in self._manifest.files:
-                if file.last > after and file.first <= through:
-                    yield cut(self._files.read(file, self._history), after, through)
-            after = max(after, compacted)
-        for frame in self._log.read(after, through):
-            yield cut(self._decoded(frame), after, through)
-
-    def _decoded_empty(self) -> pa.Table:
-        table = empty_state(arrow_schema(self.spec))
-        return table.append_column(DELETED, pa.array([], pa.bool_())) if self.spec.is_keyed else table
+    def _check(self, after: int, through: int) -> None:
+        if not 0 <= after <= through <= self.head:
+            raise BadArgument("window", f"0 <= after <= through <= {self.head}", (after, through))
 
     def _keyed(self, at: int) -> KeyedState:
         """A state that reaches back to ``at``."""
         if self._state is None or self._state.at > at:
             self._state = self._loaded_state(at)
-        self._state.rebase(at if self._keep_from is None else min(at, self._keep_from))
+        self._state.rebase(min(at, self._oldest_window()))
         return self._state
+
+    def _oldest_window(self) -> int:
+        return self._last_after if self._keep_from is None else self._keep_from
 
     def _loaded_state(self, at: int) -> KeyedState:
         through = self._manifest.compacted_through
         if through > at:
             raise Unavailable(f"dataset {self.spec.name!r}: its state at {at} is gone, the oldest kept is at {through}")
-        tables = [self._files.read(file, self._history) for file in self._manifest.files]
-        base = pa.concat_tables(tables) if tables else empty_state(arrow_schema(self.spec))
-        return KeyedState(base, through, self._key, self._logged, self.floor)
+        tables = [self._records.stored(file) for file in self._manifest.files]
+        base = pa.concat_tables(tables) if tables else self._records.schema.empty_table()
+        return KeyedState(base, through, self._key, self._records.read, self.floor)
 
     def _versions_before(self, table: pa.Table, after: int) -> pa.Table:
-        if self.spec.is_keyed:
-            with self._lock:
-                return self._keyed(after).lookup(table, after)
-        return pa.table({f.name: pa.nulls(table.num_rows, f.type) for f in table.schema})
+        if not self.spec.is_keyed:
+            return pa.table({f.name: pa.nulls(table.num_rows, f.type) for f in table.schema})
+        with self._lock:
+            self._last_after = max(self._last_after, after)
+            return self._keyed(after).lookup(table, after)
 
     def _parts(self, through: int) -> Iterator[pa.Table]:
-        """What a compaction through ``through`` writes."""
+        """What a compaction writes; its own state, so that the one in use stays warm."""
         if self.spec.is_keyed:
-            yield self.now(through)
-            return
-        for frame in self._log.read(self._manifest.compacted_through, through):
-            yield cut(self._decoded(frame), self._manifest.compacted_through, through)
+            yield self._loaded_state(through).now(through)
+        else:
+            yield from self._records.logged(self._manifest.compacted_through, through)
 
-    def _switch(self, to: manifest.Manifest) -> None:
+    def _switch(self, to: Manifest) -> None:
         """Go over to another manifest, then delete what it no longer needs."""
         with self._lock:
-            former = self._manifest
-            if self.spec.is_keyed and to.compacted_through > former.compacted_through:
-                self._keyed(former.compacted_through).rebase(to.compacted_through, always=True)
-            self._compactor.switched(former, to)
-            self._manifest = to
-            self._log.drop_through(to.compacted_through)
-            if to.floor > former.floor:
+            if self._state is not None and self._state.at < to.compacted_through:
+                self._state.rebase(to.compacted_through, always=True)
+            if to.floor > self.floor:
                 self._state = None
-
-    def _check(self, after: int, through: int) -> None:
-        if not 0 <= after <= through <= self.head:
-            raise BadArgument("window", f"0 <= after <= through <= {self.head}", (after, through))
-
-    def _evolve(self, spec: DatasetSpec) -> None:
-        changed = self._history.changed(spec.columns)
-        if changed is not self._history:
-            columns.save(self._directory, changed)
-            self._history = changed
+            self._compactor.switched(self._manifest, to)
+            self._records.switch(to)
 
     def _change(self, spec: DatasetSpec) -> None:
-        with self._compactor.lock, self._lock, self._log.paused():
-            former = self.version
-            self._evolve(spec)
-            self.spec = spec
+        with self._compactor.lock, self._lock:
+            self._records.change(spec)
             self._state = None
-            self._tail.convert(lambda table: self._history.adapt(table, former))
 
 
 def _beside(table: pa.Table, before: pa.Table) -> pa.Table:

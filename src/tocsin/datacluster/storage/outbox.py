@@ -74,7 +74,7 @@ def waiting(tx: Tx) -> dict[int, int]:
 
 def _coalesce(tx: Tx, broker_ids: Sequence[int], max_waiting: int) -> None:
     counted = rows_in(
-        tx, "SELECT broker_id, count(*) FROM outbox WHERE broker_id IN (*) GROUP BY broker_id", broker_ids
+        tx, "SELECT broker_id, count(id) FROM outbox WHERE broker_id IN (*) GROUP BY broker_id", broker_ids
     )
     for broker_id in (broker for broker, count in counted if count > max_waiting):
         tx.execute(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -40,9 +41,11 @@ class ParquetFiles:
     def __init__(self, directory: Path, max_bytes: int) -> None:
         self._directory, self._max_bytes = directory, max_bytes
         self._cache: OrderedDict[str, pa.Table] = OrderedDict()
+        self._lock = threading.Lock()
 
     def read(self, file: StoredFile, history: History) -> pa.Table:
-        table = self._cache.get(file.name)
+        with self._lock:
+            table = self._cache.get(file.name)
         if table is None:
             path = self._directory / file.name
             try:
@@ -53,9 +56,10 @@ class ParquetFiles:
         return history.adapt(table, file.columns_version)
 
     def _keep(self, name: str, table: pa.Table) -> None:
-        self._cache[name] = table
-        while self._cache and sum(t.nbytes for t in self._cache.values()) > self._max_bytes:
-            self._cache.popitem(last=False)
+        with self._lock:
+            self._cache[name] = table
+            while self._cache and sum(t.nbytes for t in self._cache.values()) > self._max_bytes:
+                self._cache.popitem(last=False)
 
 
 def grouped(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:

@@ -15,7 +15,6 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from tocsin.compiler.plan import SEQUENCE
 from tocsin.datacluster.storage import keyed
 from tocsin.datacluster.storage.keyed import DELETED, Indices
 
@@ -111,8 +110,3 @@ def _keep(cache: OrderedDict[K, pa.Table], key: K, table: pa.Table, limit: int =
     cache[key] = table
     while len(cache) > limit:
         cache.popitem(last=False)
-
-
-def empty_state(schema: pa.Schema) -> pa.Table:
-    """No rows, with the columns of a state."""
-    return schema.append(pa.field(SEQUENCE, pa.int64())).empty_table()

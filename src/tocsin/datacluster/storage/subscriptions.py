@@ -10,10 +10,10 @@ A subscription counts from the first execution that starts after it was written.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from uuid import uuid4
 
 from tocsin.datacluster.storage.transaction import Row, Tx, execute_in, next_value, row_or_none, rows_in
 from tocsin.errors import AlreadyExists, NotFound
@@ -112,18 +112,16 @@ def add_subscriptions(tx: Tx, channel_id: int, wanted: Sequence[Wanted], now: fl
     started, last_no = _progress(tx, channel_id)
     known = _existing(tx, [w.id for w in wanted if w.id is not None])
     backends = _backends(tx, channel_id, {w.params_key for w in wanted}, last_no)
+    ids = _ids(wanted, backends, now)
     fresh: list[Row] = []
-    ids: list[str] = []
-    for want in wanted:
+    for id, want in zip(ids, wanted, strict=True):
         backend = backends[want.params_key]
-        id = want.id or uuid4().hex
         if id not in known:
             known[id] = (channel_id, backend.no, started + 1)
             backend.added += 1
             fresh.append((id, channel_id, backend.no, want.broker_id, want.owner, started + 1, now))
         elif known[id][:2] != (channel_id, backend.no):
             raise AlreadyExists("subscription", id)
-        ids.append(id)
     _store(tx, channel_id, backends, fresh)
     return [
         Added(id, known[id][1], known[id][2], backends[want.params_key].is_changed)
@@ -210,7 +208,7 @@ def held_by_broker(tx: Tx) -> dict[int, int]:
 
 def owners(tx: Tx, ids: Sequence[str]) -> list[tuple[str, str]]:
     """(id, owner) of those that exist."""
-    return rows_in(tx, "SELECT id, owner FROM subscription WHERE id IN (*)", list(ids))  # type: ignore[return-value]
+    return rows_in(tx, "SELECT id, owner FROM subscription WHERE id IN (*)", list(ids))
 
 
 def _progress(tx: Tx, channel_id: int) -> tuple[int, int]:
@@ -237,6 +235,21 @@ def _backends(tx: Tx, channel_id: int, keys: Iterable[str], last_no: int) -> dic
     return found | {key: _Backend(no, False, is_new=True) for no, key in enumerate(missing, last_no + 1)}
 
 
+def _ids(wanted: Sequence[Wanted], backends: dict[str, _Backend], now: float) -> list[str]:
+    """The caller's id or a new one for each. New ones cannot be guessed and begin with the time.
+
+    They ascend with the backend's number, so that both indexes of a bulk grow at their ends.
+    """
+    ids = [want.id or "" for want in wanted]
+    unnamed = [i for i, id in enumerate(ids) if not id]
+    unnamed.sort(key=lambda i: backends[wanted[i].params_key].no)
+    time, chance = f"{int(now * 1000):012x}", os.urandom(10 * len(unnamed)).hex()
+    made = sorted(time + chance[at : at + 20] for at in range(0, len(chance), 20))
+    for i, id in zip(unnamed, made, strict=True):
+        ids[i] = id
+    return ids
+
+
 def _store(tx: Tx, channel_id: int, backends: dict[str, _Backend], fresh: list[Row]) -> None:
     if not fresh:
         return
@@ -256,7 +269,7 @@ def _store(tx: Tx, channel_id: int, backends: dict[str, _Backend], fresh: list[R
     tx.executemany(
         """INSERT INTO subscription (id, channel_id, backend_no, broker_id, owner, since_execution, created_at)
            VALUES (?, ?, ?, ?, ?, ?, ?)""",
-        fresh,
+        sorted(fresh),
     )
     last = max((b.no for _, b in touched if b.is_new), default=0)
     tx.execute(
