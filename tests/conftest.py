@@ -1,14 +1,22 @@
-"""What all tests share: one Spark session, started by the first test that asks for it."""
+"""What all tests share: one Spark session, started by the first test that asks for it.
+
+Helpers beside the tests (``feed_sinks``, ``integration/standalone``) are imported by their bare names.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+for helpers in (Path(__file__).parent, Path(__file__).parent / "integration"):
+    sys.path.insert(0, str(helpers))
 
 
 @pytest.fixture(scope="session")
