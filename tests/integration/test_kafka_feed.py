@@ -52,7 +52,8 @@ def topic_feed(servers: str, topic: str, **options: str) -> FeedSpec:
 def make_topic(servers: str, topic: str) -> None:
     from confluent_kafka.admin import AdminClient, NewTopic
 
-    for done in AdminClient({"bootstrap.servers": servers}).create_topics([NewTopic(topic, 2, 1)]).values():
+    admin = AdminClient({"bootstrap.servers": servers})  # kept: its answers end when it is collected
+    for done in admin.create_topics([NewTopic(topic, 2, 1)]).values():
         done.result(30)
 
 
