@@ -1,0 +1,51 @@
+import json
+import logging
+import sys
+
+import pytest
+
+from tocsin.cli.logs import JsonFormatter, configure_logging
+from tocsin.config import Log
+
+
+@pytest.fixture
+def root(monkeypatch):
+    """The root logger, put back as it was."""
+    root = logging.getLogger()
+    before = (root.handlers[:], root.level)
+    yield root
+    root.handlers[:], _ = before
+    root.setLevel(before[1])
+
+
+def test_messages_go_to_standard_error_from_the_level_on(root, capsys):
+    configure_logging(Log(level="warning"))
+    logging.getLogger("tocsin.x").info("quiet")
+    logging.getLogger("tocsin.x").warning("loud %d", 7)
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "WARNING tocsin.x: loud 7" in printed.err
+    assert "quiet" not in printed.err
+
+
+def test_configuring_twice_writes_each_message_once(root, capsys):
+    configure_logging(Log())
+    configure_logging(Log())
+    logging.getLogger("tocsin").info("once")
+    assert capsys.readouterr().err.count("once") == 1
+
+
+def test_json_is_one_object_a_line_even_for_a_traceback():
+    try:
+        raise ValueError("first\nsecond")
+    except ValueError:
+        record = logging.LogRecord("tocsin", logging.ERROR, "", 0, "it\nfailed", (), sys.exc_info())
+    line = JsonFormatter().format(record)
+    entry = json.loads(line)
+    assert "\n" not in line
+    assert (entry["level"], entry["message"], "ValueError: first" in entry["exception"]) == (
+        "error",
+        "it\nfailed",
+        True,
+    )
+    assert entry["time"].endswith("Z")
