@@ -10,7 +10,6 @@ from rich.syntax import Syntax
 
 from tocsin.cli.options import ConfigFile, DataDir, Json, Sets, Token, Url, connection
 from tocsin.cli.output import cell, console, print_json, print_table, visible
-from tocsin.units import format_duration
 
 app = typer.Typer(help="List and explain [bold]channels[/bold].", no_args_is_help=True)
 
@@ -32,7 +31,7 @@ def list_channels(
     if as_json:
         print_json(found)
         return
-    shown = [{**one, "lag": format_duration(round(one.get("lag_s") or 0.0, 3))} for one in found]
+    shown = [{**one, "lag": f"{one.get('lag_s') or 0.0:.1f} s"} for one in found]
     print_table(_COLUMNS, [[one.get(name) for name in _COLUMNS] for one in shown])
 
 

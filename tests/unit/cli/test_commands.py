@@ -169,7 +169,7 @@ def test_status_shows_totals_and_fails_while_not_ready(run, cluster):
 
 def test_channels_are_listed(run, cluster):
     cluster.on("GET", "/channels", {"channels": [{"name": "Fires", "mode": "continuous", "lag_s": 1.5}]})
-    assert "1500ms" in run("channel", "list", "--url", cluster.url).stdout
+    assert "1.5 s" in run("channel", "list", "--url", cluster.url).stdout
 
 
 def test_a_channel_is_explained(run, cluster):
