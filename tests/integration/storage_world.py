@@ -88,7 +88,7 @@ def _declare(tx: Tx) -> None:
 
 
 def live(root: str, point: str, hit: int) -> None:
-    """Do all the work; die at the ``hit``-th passing of ``point``."""
+    """Do all the work; die at the ``hit``-th passing of ``point``, never if that is 0."""
     faults.install(_killer(point, hit))
     world = open_world(Path(root))
     acks = os.open(Path(root) / ACKS, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -109,7 +109,7 @@ def _killer(point: str, hit: int) -> Callable[[str], None]:
     def handler(name: str) -> None:
         nonlocal left
         left -= name == point
-        if left == 0:
+        if name == point and left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
     return handler

@@ -206,7 +206,8 @@ def _committed(tx: Tx, channel_id: int, after: Position) -> tuple[int, Gap | Non
         sql = """SELECT execution_no, path FROM result_file
                  WHERE channel_id = ? AND execution_no BETWEEN ? AND ? ORDER BY path"""
         for no, path in tx.rows(sql, (channel_id, found[0][0], found[-1][0])):
-            files[no].append(path)
+            if no in files:  # a file without rows belongs to an execution without results
+                files[no].append(path)
     return progress.committed, gap, [_Committed(no, bounds, tuple(files[no])) for no, bounds in found]
 
 

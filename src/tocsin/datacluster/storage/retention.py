@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tocsin.datacluster.storage.transaction import Tx, row_or_none
+from tocsin.datacluster.storage.transaction import Tx, execute_in, row_or_none
 from tocsin.errors import NotFound
 from tocsin.model.catalog import Retention
 from tocsin.model.position import Position
@@ -62,16 +62,12 @@ def forget(tx: Tx, channel_id: int, retain: Retention, now: float) -> list[str]:
     """Take expired results out of the ledger; the names of their files."""
     known = progress(tx, channel_id)
     last = _last_expired(tx, channel_id, retain, now, known)
-    names: list[str] = []
     if last > known.expired:
-        sql = "SELECT path FROM result_file WHERE channel_id = ? AND execution_no <= ?"
-        names = [path for (path,) in tx.rows(sql, (channel_id, last))]
-        tx.execute("DELETE FROM result_file WHERE channel_id = ? AND execution_no <= ?", (channel_id, last))
         sql = "UPDATE execution SET state = 'expired' WHERE channel_id = ? AND no <= ? AND state = 'committed'"
         tx.execute(sql, (channel_id, last))
         tx.execute("UPDATE channel_progress SET expired = ? WHERE channel_id = ?", (last, channel_id))
     _prune(tx, channel_id, known.committed)
-    return names
+    return _forget_files(tx, channel_id)
 
 
 def _last_expired(tx: Tx, channel_id: int, retain: Retention, now: float, known: Progress) -> int:
@@ -87,6 +83,16 @@ def _last_expired(tx: Tx, channel_id: int, retain: Retention, now: float, known:
         if too_old or too_many or too_big:
             return int(no)
     return known.expired
+
+
+def _forget_files(tx: Tx, channel_id: int) -> list[str]:
+    """Take out the files whose execution is expired or gone."""
+    sql = """SELECT f.path FROM result_file f
+             LEFT JOIN execution e ON e.channel_id = f.channel_id AND e.no = f.execution_no AND e.state = 'committed'
+             WHERE f.channel_id = ? AND e.no IS NULL"""
+    names = [path for (path,) in tx.rows(sql, (channel_id,))]
+    execute_in(tx, "DELETE FROM result_file WHERE path IN (*)", names)
+    return names
 
 
 def _prune(tx: Tx, channel_id: int, committed: int) -> None:
