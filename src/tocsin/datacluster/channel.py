@@ -1,0 +1,52 @@
+"""A channel as the running cluster holds it: its plan, its subscriptions, where its windows stand."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tocsin.datacluster.spark.prepared import PreparedChannel
+from tocsin.datacluster.storage.executions import Execution
+from tocsin.datacluster.subscribers import Subscribers
+from tocsin.model.catalog import ChannelSpec
+
+
+@dataclass(slots=True)
+class Channel:
+    """Live state; changed by the executor and by statements, never by both at once (see Cluster)."""
+
+    id: int
+    prepared: PreparedChannel
+    subscriptions: Subscribers
+    windows: dict[str, int]  # lower-case dataset name → sequence number up to which records were seen
+    head: int  # number of the last committed execution
+    started: Execution | None = None  # begun before a crash or a failure, to be repeated with its bounds
+    problem: str | None = None
+    is_paused: bool = False
+    durations_s: deque[float] = field(default_factory=lambda: deque(maxlen=64))
+
+    @property
+    def spec(self) -> ChannelSpec:
+        return self.prepared.spec
+
+    @property
+    def strategy(self) -> str:
+        return self.prepared.plan.strategy
+
+    @property
+    def group(self) -> tuple[str, str]:
+        """Channels of one group may share a job."""
+        return (self.prepared.plan.drivers[0].lower(), self.strategy)
+
+    def radius_parameters(self) -> list[str | None]:
+        """For each parameter its name where it is a radius, else ``None``."""
+        radii = {name.lower() for name in self.prepared.plan.radius_params}
+        return [p.name if p.name.lower() in radii else None for p in self.spec.parameters]
+
+    def advanced(self, execution: Execution, windows: Mapping[str, int]) -> None:
+        """An execution of this channel was committed."""
+        self.head = execution.no
+        self.windows.update(windows)
+        self.started = None
+        self.problem = None

@@ -1,0 +1,187 @@
+"""The channels of a running cluster: made, replaced, paused, dropped, and opened again at a start."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from tocsin.clock import Clock
+from tocsin.compiler.channel import CompileOptions, compile_channel
+from tocsin.datacluster.channel import Channel
+from tocsin.datacluster.datasets import Datasets
+from tocsin.datacluster.ordered import write_then_apply
+from tocsin.datacluster.spark.prepared import PreparedChannel, prepare
+from tocsin.datacluster.storage import catalog, executions
+from tocsin.datacluster.storage.ledger import Ledger
+from tocsin.datacluster.storage.transaction import Tx
+from tocsin.datacluster.subscribers import Subscribers
+from tocsin.datacluster.ticker import Ticker
+from tocsin.errors import AlreadyExists, BadArgument, NotFound, Span
+from tocsin.matching.spec import IndexSpec
+from tocsin.model.catalog import ChannelSpec
+
+log = logging.getLogger(__name__)
+
+
+class Channels(Mapping[str, Channel]):
+    """Live channels by lower-case name."""
+
+    def __init__(
+        self, root: Path, ledger: Ledger, datasets: Datasets, spark: SparkSession, ticker: Ticker, clock: Clock,
+        options: CompileOptions, min_period_s: float,
+    ) -> None:  # fmt: skip
+        self._root, self._ledger, self._datasets, self._spark = root, ledger, datasets, spark
+        self._ticker, self._clock, self._options, self._min_period_s = ticker, clock, options, min_period_s
+        self._channels: dict[str, Channel] = {}
+        self._lock = threading.RLock()
+
+    def __getitem__(self, name: str) -> Channel:
+        try:
+            return self._channels[name.lower()]
+        except KeyError:
+            raise NotFound("channel", name, [c.spec.name for c in self._channels.values()]) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._channels))
+
+    def __len__(self) -> int:
+        return len(self._channels)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name.lower() in self._channels
+
+    def by_id(self, channel_id: int) -> Channel | None:
+        return next((c for c in list(self._channels.values()) if c.id == channel_id), None)
+
+    def open(self) -> None:
+        """Open every channel of the catalog where it stood."""
+        for row in self._ledger.read(catalog.list_channels):
+            channel = self._open(row, self.prepare(row.spec, None))
+            self._channels[row.spec.name.lower()] = channel
+            self._ticker.add(channel)
+
+    def prepare(self, spec: ChannelSpec, where: Span | None) -> PreparedChannel:
+        """Compile and have Spark accept it; changes nothing."""
+        if spec.period_s is not None and spec.period_s < self._min_period_s:
+            raise BadArgument("PERIOD", f"at least {self._min_period_s} s", spec.period_s)
+        datasets = self._datasets.specs()
+        plan = compile_channel(spec, datasets, replace(self._options, query_start=where))
+        return prepare(self._spark, spec, plan, datasets)
+
+    def create(self, spec: ChannelSpec, where: Span | None) -> None:
+        with self._lock:
+            if spec.name in self:
+                raise AlreadyExists("channel", spec.name)
+            prepared = self.prepare(spec, where)
+            row = self._ledger.write(lambda tx: self._create(tx, prepared))
+            channel = self._open(row, prepared)
+            self._channels[spec.name.lower()] = channel
+            self._ticker.add(channel)
+
+    def replace(self, spec: ChannelSpec, where: Span | None) -> bool:
+        """Exchange the query; gives whether the subscriptions were kept, as they are if the parameters stay."""
+        with self._lock:
+            old = self[spec.name]
+            prepared = self.prepare(spec, where)
+            if old.spec.parameters != spec.parameters:
+                self.drop(spec.name)
+                self.create(spec, where)
+                return False
+            self._ticker.remove(old)
+            write_then_apply(
+                self._ledger,
+                lambda tx: self._replace(tx, old, prepared),
+                lambda row: self._exchange(row, old, prepared),
+            )
+            self._ticker.add(self[spec.name])
+            return True
+
+    def _exchange(self, row: catalog.ChannelRow, old: Channel, prepared: PreparedChannel) -> None:
+        """Runs in the ledger's thread, so no subscription can slip between the old state and the new."""
+        old.subscriptions.drop()
+        if _index_spec(old.prepared) != _index_spec(prepared):
+            shutil.rmtree(self._directory(old.id), ignore_errors=True)
+        self._channels[row.spec.name.lower()] = self._open(row, prepared)
+
+    def drop(self, name: str) -> None:
+        with self._lock:
+            channel = self[name]
+            self._ticker.remove(channel)
+            self._ledger.write(lambda tx: catalog.drop_channel(tx, channel.spec.name))
+            del self._channels[name.lower()]
+            channel.subscriptions.drop()
+            shutil.rmtree(self._directory(channel.id), ignore_errors=True)
+
+    def pause(self, name: str) -> None:
+        channel = self[name]
+        self._ledger.write(lambda tx: catalog.set_channel_state(tx, channel.spec.name, catalog.PAUSED))
+        channel.is_paused = True
+        self._ticker.pause(channel)
+
+    def resume(self, name: str) -> None:
+        channel = self[name]
+        self._ledger.write(lambda tx: catalog.set_channel_state(tx, channel.spec.name, catalog.RUNNING))
+        channel.is_paused = False
+        self._ticker.resume(channel)
+
+    def users_of(self, dataset: str) -> list[str]:
+        """Channels that read a dataset."""
+        return [f"channel {c.spec.name}" for c in self.values() if dataset.lower() in _read_by(c.prepared)]
+
+    def refresh(self, dataset: str) -> None:
+        """A dataset's columns changed: compile the channels that read it again."""
+        with self._lock:
+            for channel in self.values():
+                if dataset.lower() in _read_by(channel.prepared):
+                    channel.prepared = self.prepare(channel.spec, None)
+
+    def _create(self, tx: Tx, prepared: PreparedChannel) -> catalog.ChannelRow:
+        row = catalog.create_channel(tx, prepared.spec, self._clock.now())
+        for dataset in _drivers(prepared):
+            store = self._datasets[dataset]
+            executions.open_window(tx, row.id, store.id, store.head)
+        return row
+
+    def _replace(self, tx: Tx, old: Channel, prepared: PreparedChannel) -> catalog.ChannelRow:
+        """The new query goes on where the old one stood; a dataset that drives only now starts at its head."""
+        executions.abandon(tx, old.id, self._clock.now())
+        before, after = set(_drivers(old.prepared)), set(_drivers(prepared))
+        for dataset in before - after:
+            executions.close_window(tx, old.id, self._datasets[dataset].id)
+        for dataset in after - before:
+            store = self._datasets[dataset]
+            executions.open_window(tx, old.id, store.id, store.head)
+        return catalog.replace_channel(tx, prepared.spec)
+
+    def _open(self, row: catalog.ChannelRow, prepared: PreparedChannel) -> Channel:
+        subscribers = Subscribers(row.spec, prepared.plan, self._directory(row.id), self._spark)
+        names = {store.id: name for name, store in self._datasets.items()}
+
+        def work(tx: Tx) -> Channel:
+            subscribers.load(tx, row.id)
+            windows = {names[dataset]: through for dataset, through in executions.windows(tx, row.id).items()}
+            head, started = executions.committed_head(tx, row.id), executions.pending(tx, row.id)
+            return Channel(row.id, prepared, subscribers, windows, head, started, is_paused=row.state == catalog.PAUSED)
+
+        return self._ledger.read(work)
+
+    def _directory(self, channel_id: int) -> Path:
+        return self._root / str(channel_id)
+
+
+def _drivers(prepared: PreparedChannel) -> list[str]:
+    return list(dict.fromkeys(d.lower() for d in prepared.plan.drivers))
+
+
+def _read_by(prepared: PreparedChannel) -> set[str]:
+    return {d.lower() for d in prepared.plan.datasets}
+
+
+def _index_spec(prepared: PreparedChannel) -> IndexSpec | None:
+    return prepared.plan.index.spec if prepared.plan.index else None

@@ -1,0 +1,331 @@
+"""The data cluster, put together: storage, Spark, channels, serving; the one that REST talks to."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from tocsin.clock import Clock, SystemClock
+from tocsin.compiler.channel import CompileOptions
+from tocsin.config import Config
+from tocsin.datacluster.brokers import Brokers
+from tocsin.datacluster.channels import Channels
+from tocsin.datacluster.datasets import Datasets
+from tocsin.datacluster.executor import Executor, Tick
+from tocsin.datacluster.feeding import Feeding
+from tocsin.datacluster.feeds.jars import connector_jars
+from tocsin.datacluster.housekeeping import Housekeeping
+from tocsin.datacluster.metrics import Metrics
+from tocsin.datacluster.notifier import Notifier, NotifierOptions
+from tocsin.datacluster.schedule import Schedule
+from tocsin.datacluster.selecting import Selecting
+from tocsin.datacluster.service import (
+    Answer,
+    BrokerView,
+    ChannelPage,
+    ChannelView,
+    DatasetView,
+    FeedView,
+    Receipt,
+    Status,
+    Subscribed,
+    SubscriptionView,
+    Wanted,
+)
+from tocsin.datacluster.serving import Serving
+from tocsin.datacluster.showing import Showing
+from tocsin.datacluster.spark.engine import Engine
+from tocsin.datacluster.spark.session import SparkOptions, start_session, stop_session
+from tocsin.datacluster.statements import Statements
+from tocsin.datacluster.storage.dataset import StoreOptions
+from tocsin.datacluster.storage.directory import DataDirectory
+from tocsin.datacluster.storage.ledger import Ledger
+from tocsin.datacluster.storage.results import ResultStore
+from tocsin.datacluster.subscribing import Subscribing
+from tocsin.datacluster.ticker import Ticker
+from tocsin.errors import Refused
+from tocsin.model.catalog import Retention
+from tocsin.model.position import Position
+from tocsin.tokens import Principal, ensure_secret, mint
+
+log = logging.getLogger(__name__)
+_NOTICE_TOKEN_TTL_S = 3600.0
+
+
+class Cluster:
+    """Implements ``ClusterService``. ``open`` starts everything, ``close`` ends it in order.
+
+    A Spark session that is given stays the giver's; otherwise the cluster starts and stops its own.
+    """
+
+    def __init__(self, config: Config, clock: Clock | None = None, spark: SparkSession | None = None) -> None:
+        self._config, self._clock, self._given_spark = config, clock or SystemClock(), spark
+        self.metrics = Metrics()
+        self._started_at = self._clock.now()
+        self._is_ready, self._reason = False, "starting"
+        self._arrivals: dict[str, deque[tuple[int, float]]] = {}
+
+    def open(self) -> None:
+        config = self._config
+        self._directory = DataDirectory(config.data_dir)
+        self._secret = ensure_secret(config.secret_path)
+        self._ledger = Ledger(self._directory.ledger_path)
+        self._directory.sweep(self._ledger)
+        self._spark = self._given_spark or start_session(self._spark_options())
+        self._assemble()
+        self._datasets.open()
+        self._brokers.open()
+        self._ticker.start()
+        self._channels.open()
+        self._feeds.open()
+        self._notifier.start()
+        self._housekeeping.start()
+        self.metrics.before_scrape(self._refresh_metrics)
+        self._is_ready, self._reason = True, "ready"
+
+    def close(self) -> None:
+        """Finish what runs, start nothing more."""
+        self._is_ready, self._reason = False, "stopping"
+        self._housekeeping.stop()
+        self._feeds.close()
+        self._ticker.stop()
+        self._notifier.stop()
+        if self._given_spark is None:
+            stop_session(self._spark)
+        self._datasets.close()
+        self._ledger.close()
+        self._results.close()
+        self._directory.close()
+
+    def _spark_options(self) -> SparkOptions:
+        cluster = self._config.cluster
+        return SparkOptions(
+            master=cluster.master,
+            driver_memory=cluster.driver_memory,
+            conf=cluster.spark_conf,
+            jars=connector_jars(),
+            log_dir=self._directory.root / "spark",
+        )
+
+    def _assemble(self) -> None:
+        config, root, clock, ledger = self._config, self._directory.root, self._clock, self._ledger
+        self._datasets = Datasets(
+            root / "datasets", ledger, clock, StoreOptions(max_keys=config.ingest.idempotency_keys),
+            config.ingest.max_record_bytes,
+        )  # fmt: skip
+        self._datasets.on_append = self._appended
+        self._brokers = Brokers(ledger, clock)
+        self._engine = Engine(self._spark, self._datasets, config.outbox.notify_max_ids, root / "results")
+        limits = config.channels
+        self._executor = Executor(
+            ledger, self._engine, self._datasets, root / "results", clock, limits.max_window_records
+        )
+        schedule = Schedule(limits.tick_min_interval, limits.retry_backoff_min, limits.retry_backoff_max)
+        self._ticker = Ticker(schedule, self._executor, clock, self._ticked, parallel_jobs=2)
+        options = CompileOptions(cell=limits.cell, max_radius=limits.max_radius, index=limits.index)
+        self._channels = Channels(
+            root / "indexes", ledger, self._datasets, self._spark, self._ticker, clock, options, limits.min_period
+        )
+        self._feeds = Feeding(root / "feeds", ledger, self._datasets, self._spark, clock)
+        self._results = ResultStore(root / "results", ledger)
+        self._subscribing = Subscribing(ledger, self._channels, self._brokers, clock, limits.max_radius)
+        self._serving = Serving(
+            ledger,
+            self._results,
+            self._channels,
+            self._brokers,
+            config.results.pull_max_rows,
+            config.results.pull_max_bytes,
+        )
+        outbox = config.outbox
+        self._notifier = Notifier(
+            ledger, self._brokers.urls, self._notice, self._token, clock,
+            NotifierOptions(outbox.timeout, outbox.backoff_min, outbox.backoff_max), self.metrics.outbox_attempt,
+        )  # fmt: skip
+        self._housekeeping = Housekeeping(
+            ledger, self._datasets, self._channels, self._results, clock,
+            Retention(config.results.retain_age, None, config.results.retain_size), interval_s=5.0,
+        )  # fmt: skip
+        self._showing = Showing(
+            ledger,
+            self._datasets,
+            self._channels,
+            self._brokers,
+            self._feeds,
+            self._subscribing,
+            self._ticker,
+            self._notifier,
+        )
+        selecting = Selecting(
+            self._spark, self._engine.relations, ledger, self._results, self._datasets, self._channels, self._brokers,
+            config.select.max_rows, config.select.timeout,
+        )  # fmt: skip
+        load_root = Path(config.cluster.load_dir) if config.cluster.load_dir else None
+        self._statements = Statements(
+            self._datasets,
+            self._channels,
+            self._brokers,
+            self._feeds,
+            self._subscribing,
+            selecting,
+            self._showing,
+            load_root,
+        )
+
+    # --- what others ask -----------------------------------------------------------------------
+
+    def execute(self, text: str, who: Principal) -> list[Answer]:
+        return self._statements.run(text, who)
+
+    def ingest(self, dataset: str, body: bytes, key: str | None, who: Principal) -> Receipt:
+        _need(who, "ingest", dataset)
+        began = time.perf_counter()
+        receipt = self._datasets.ingest(dataset, body, key)
+        name = self._datasets[dataset].spec.name
+        self.metrics.records_accepted(name, receipt.accepted, receipt.rejected, time.perf_counter() - began)
+        return receipt
+
+    def delete_records(self, dataset: str, keys: Sequence[Mapping[str, Any]], who: Principal) -> int:
+        _need(who, "ingest", dataset)
+        return self._datasets.delete(dataset, keys)
+
+    def subscribe(self, channel: str, broker: str, wanted: Sequence[Wanted], who: Principal) -> list[Subscribed]:
+        return self._subscribing.subscribe(channel, broker, wanted, who)
+
+    def unsubscribe(self, ids: Sequence[str], who: Principal) -> int:
+        return self._subscribing.unsubscribe(ids, who)
+
+    def change(self, ids: Sequence[str], broker: str, who: Principal) -> list[Subscribed]:
+        return self._subscribing.change(ids, broker, who)
+
+    def subscriptions(
+        self, who: Principal, channel: str | None, broker: str | None, limit: int, after: str | None
+    ) -> list[SubscriptionView]:
+        _need(who, "read")
+        return self._subscribing.list(who, channel, broker, limit, after)
+
+    def pull(
+        self, broker: str, cursors: Mapping[str, Position], who: Principal, *, max_rows: int | None = None,
+        max_bytes: int | None = None, wait_s: float = 0.0,
+    ) -> list[ChannelPage]:  # fmt: skip
+        _need(who, "broker", broker)
+        return self._serving.pull(broker, cursors, max_rows, max_bytes, wait_s)
+
+    def replay(
+        self, channel: str, backend: int, after: Position, through: Position | None, limit: int, who: Principal
+    ) -> ChannelPage:
+        if not who.may("broker", "*"):
+            _need(who, "read")
+        return self._serving.replay(channel, backend, after, through, limit)
+
+    def acknowledge(self, broker: str, positions: Mapping[str, Position], who: Principal) -> None:
+        _need(who, "broker", broker)
+        self._serving.acknowledge(broker, positions)
+
+    def acknowledged(self, broker: str, who: Principal) -> dict[str, Position]:
+        _need(who, "broker", broker)
+        return self._serving.acknowledged(broker)
+
+    def datasets(self, who: Principal) -> list[DatasetView]:
+        _need(who, "read")
+        return self._showing.datasets()
+
+    def channels(self, who: Principal) -> list[ChannelView]:
+        _need(who, "read")
+        return self._showing.channels()
+
+    def explain(self, channel: str, who: Principal) -> Mapping[str, Any]:
+        _need(who, "read")
+        return self._showing.explain(channel)
+
+    def brokers(self, who: Principal) -> list[BrokerView]:
+        _need(who, "read")
+        return self._showing.brokers()
+
+    def feeds(self, who: Principal) -> list[FeedView]:
+        _need(who, "read")
+        return self._feeds.views()
+
+    def status(self) -> Status:
+        if not self._is_ready:
+            return Status(False, self._reason, self._started_at)
+        spark = {"master": self._spark.sparkContext.master, "version": self._spark.version}
+        totals = {
+            "records": sum(s.head for s in self._datasets.values()),
+            "subscriptions": sum(c.subscriptions.subscriptions for c in self._channels.values()),
+            "backends": sum(c.subscriptions.backends for c in self._channels.values()),
+            "executions": sum(c.head for c in self._channels.values()),
+        }
+        return Status(True, self._reason, self._started_at, spark, totals)
+
+    # --- what happens inside -------------------------------------------------------------------
+
+    def _appended(self, dataset: str) -> None:
+        arrivals = self._arrivals.setdefault(dataset, deque(maxlen=4096))
+        arrivals.append((self._datasets[dataset].head, self._clock.monotonic()))
+        self._ticker.arrived(dataset)
+
+    def _ticked(self, tick: Tick) -> None:
+        name = tick.channel.spec.name
+        if tick.problem is not None:
+            self.metrics.executed(name, "failed", tick.duration_s)
+            return
+        if tick.outcome is None:
+            return
+        tick.channel.durations_s.append(tick.duration_s)
+        self._serving.committed()
+        if tick.outcome.pairs:
+            self._notifier.wake()
+        self.metrics.executed(name, "done", tick.duration_s)
+        outcome = tick.outcome
+        self.metrics.matched(name, matched=outcome.pairs, considered=outcome.considered, results=outcome.rows)
+        self._measure_delay(tick)
+
+    def _measure_delay(self, tick: Tick) -> None:
+        now = self._clock.monotonic()
+        for dataset, window in (tick.windows or {}).items():
+            for head, at in list(self._arrivals.get(dataset, ())):
+                if window.after < head <= window.through:
+                    self.metrics.record_to_result(now - at)
+
+    def _refresh_metrics(self) -> None:
+        for channel in self._channels.values():
+            self.metrics.channel_lag(channel.spec.name, self._ticker.lag_s(channel))
+            held = channel.subscriptions
+            self.metrics.subscriptions(channel.spec.name, held.subscriptions, held.backends)
+        self.metrics.outbox(sum(b.waiting_notices for b in self._showing.brokers()))
+
+    def _notice(self, broker_id: int, body: bytes) -> dict[str, Any]:
+        """What is sent for one waiting notice; a PUSH channel's carries the results that fit."""
+        notice: dict[str, Any] = json.loads(body)
+        if notice.pop("push", False) and notice["channel"] in self._channels:
+            limit = self._config.outbox.push_max_bytes
+            execution = Position.parse(notice["through"]).execution
+            page = self._serving.results_of(broker_id, notice["channel"], execution, limit)
+            notice["results"] = [
+                {
+                    "id": r.id,
+                    "position": str(r.position),
+                    "backends": list(r.backends),
+                    "payload": json.loads(r.payload),
+                }
+                for r in page.results
+                if r.position.execution == execution
+            ]
+        return notice
+
+    def _token(self) -> str:
+        return mint(self._secret, "cluster", [], _NOTICE_TOKEN_TTL_S)
+
+
+def _need(who: Principal, action: str, name: str | None = None) -> None:
+    if not who.may(action, name):
+        wanted = f"{action}:{name}" if name else action
+        raise Refused(f"this needs the capability {wanted!r}, which the token does not have")

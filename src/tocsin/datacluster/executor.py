@@ -1,0 +1,178 @@
+"""One tick: from windows to committed results.
+
+For every channel of the group: fix the window, evaluate on Spark, then make the execution visible in
+one ledger transaction: result files, advanced windows and notices together. A kill before that leaves
+files that nobody names; a kill after it leaves a finished execution.
+
+The row that records a window's bounds is written while Spark already works. That is safe: until the
+commit nothing of an execution can be seen, and the commit waits for the bounds.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+
+from tocsin.clock import Clock
+from tocsin.datacluster.channel import Channel
+from tocsin.datacluster.notices import notice_bodies
+from tocsin.datacluster.spark.engine import NOTHING, Engine, Outcome, Run
+from tocsin.datacluster.spark.relations import Window
+from tocsin.datacluster.storage import executions
+from tocsin.datacluster.storage.dataset import DatasetStore
+from tocsin.datacluster.storage.executions import Execution, ExecutionStats
+from tocsin.datacluster.storage.files import sync_directory
+from tocsin.datacluster.storage.ledger import Ledger
+from tocsin.datacluster.storage.outbox import Notice
+from tocsin.datacluster.storage.transaction import Tx
+from tocsin.errors import ExecutionFailed
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """How one channel's execution ended."""
+
+    channel: Channel
+    has_more: bool
+    outcome: Outcome | None = None
+    problem: ExecutionFailed | None = None
+    duration_s: float = 0.0
+    windows: Mapping[str, Window] | None = None
+
+
+class Executor:
+    def __init__(
+        self,
+        ledger: Ledger,
+        engine: Engine,
+        stores: Mapping[str, DatasetStore],
+        results_root: Path,
+        clock: Clock,
+        max_window_records: int,
+    ) -> None:
+        self._ledger, self._engine, self._stores = ledger, engine, stores
+        self._results_root, self._clock = results_root, clock
+        self._max_window_records = max_window_records
+
+    def run(self, channels: Sequence[Channel]) -> list[Tick]:
+        """Execute channels that share a strategy; those without new data cost nothing."""
+        ready, ticks = [], []
+        for channel in channels:
+            windows = self.windows(channel)
+            if all(w.is_empty for w in windows.values()):
+                ticks.append(Tick(channel, has_more=False))
+            else:
+                ready.append((channel, windows))
+        return ticks + self._execute(ready) if ready else ticks
+
+    def windows(self, channel: Channel) -> dict[str, Window]:
+        """What the next execution reads: the started one's bounds if there is one, else up to the heads."""
+        if channel.started is not None:
+            return {self._name(d): Window(*bounds) for d, bounds in channel.started.bounds.items()}
+        return {
+            dataset: Window(after, min(self._stores[dataset].head, after + self._max_window_records))
+            for dataset, after in channel.windows.items()
+        }
+
+    def has_new(self, channel: Channel) -> bool:
+        return any(self._stores[dataset].head > after for dataset, after in channel.windows.items())
+
+    def _execute(self, ready: Sequence[tuple[Channel, Mapping[str, Window]]]) -> list[Tick]:
+        began = self._clock.monotonic()
+        now = self._clock.now()
+        begun = self._begin(ready, now)
+        runs = [self._run(channel, windows, now) for channel, windows in ready]
+        try:
+            outcomes = self._evaluate([channel for channel, _ in ready], runs)
+        finally:
+            for channel, _ in ready:
+                channel.subscriptions.release()
+        started = begun.result()
+        duration = self._clock.monotonic() - began
+        ticks = [
+            self._end(channel, windows, execution, outcome, duration)
+            for (channel, windows), execution, outcome in zip(ready, started, outcomes, strict=True)
+        ]
+        self._commit(started, ticks)
+        return ticks
+
+    def _evaluate(self, channels: Sequence[Channel], runs: Sequence[Run]) -> list[Outcome | ExecutionFailed]:
+        """One job for the channels that somebody subscribed to; the others only move their windows."""
+        has_readers = [channel.subscriptions.backends > 0 for channel in channels]
+        wanted = [run for run, is_read in zip(runs, has_readers, strict=True) if is_read]
+        evaluate = self._engine.run_index if channels[0].strategy == "index" else self._engine.run_join
+        found = iter(evaluate(wanted) if wanted else [])
+        return [next(found) if is_read else NOTHING for is_read in has_readers]
+
+    def _begin(self, ready: Sequence[tuple[Channel, Mapping[str, Window]]], now: float) -> Future[list[Execution]]:
+        wanted = [(c.id, {self._id(d): (w.after, w.through) for d, w in windows.items()}) for c, windows in ready]
+        return self._ledger.submit(
+            lambda tx: [executions.begin(tx, channel, bounds, now) for channel, bounds in wanted]
+        )
+
+    def _run(self, channel: Channel, windows: Mapping[str, Window], now: float) -> Run:
+        attempt = channel.started.attempt + 1 if channel.started else 1
+        stem = self.results_directory(channel.id) / f"{channel.head + 1:012x}-{attempt}"
+        held = channel.subscriptions.acquire()
+        window_time = channel.started.window_time if channel.started else now
+        return Run(channel.prepared, windows, window_time, held.ref, held.removed, stem)
+
+    def results_directory(self, channel_id: int) -> Path:
+        directory = self._results_root / str(channel_id)
+        directory.mkdir(parents=True, exist_ok=True)
+        return directory
+
+    def _end(
+        self,
+        channel: Channel,
+        windows: Mapping[str, Window],
+        execution: Execution,
+        outcome: Outcome | ExecutionFailed,
+        duration: float,
+    ) -> Tick:
+        if isinstance(outcome, ExecutionFailed):
+            channel.started = execution
+            return Tick(channel, has_more=True, problem=outcome, duration_s=duration, windows=windows)
+        if outcome.files:
+            sync_directory(self.results_directory(channel.id))
+        return Tick(channel, self._has_more(windows), outcome, None, duration, windows)
+
+    def _has_more(self, windows: Mapping[str, Window]) -> bool:
+        return any(self._stores[d].head > w.through for d, w in windows.items())
+
+    def _commit(self, started: Sequence[Execution], ticks: Sequence[Tick]) -> None:
+        writes: list[Callable[[Tx], None]] = []
+        for execution, tick in zip(started, ticks, strict=True):
+            writes.append(self._commit_one(execution, tick) if tick.outcome else self._fail_one(execution, tick))
+        self._ledger.write(lambda tx: [write(tx) for write in writes])
+        for execution, tick in zip(started, ticks, strict=True):
+            if tick.outcome is not None:
+                tick.channel.advanced(execution, {d: w.through for d, w in (tick.windows or {}).items()})
+
+    def _commit_one(self, execution: Execution, tick: Tick) -> Callable[[Tx], None]:
+        outcome, channel = tick.outcome, tick.channel
+        assert outcome is not None
+        stats = ExecutionStats(outcome.considered, outcome.pairs, outcome.rows, tick.duration_s, channel.strategy)
+        bodies = notice_bodies(
+            channel.spec.name, execution.no, outcome.backends, outcome.pairs, channel.subscriptions.attachments,
+            is_push=channel.spec.push,
+        )  # fmt: skip
+        notices = [Notice(broker, json.dumps(body).encode()) for broker, body in bodies.items()]
+        return lambda tx: executions.commit(tx, execution, outcome.files, stats, notices, self._clock.now())
+
+    def _fail_one(self, execution: Execution, tick: Tick) -> Callable[[Tx], None]:
+        problem = tick.problem
+        assert problem is not None
+        return lambda tx: executions.record_failure(tx, execution, problem.problem, problem.sql, self._clock.now())
+
+    def _id(self, dataset: str) -> int:
+        return self._stores[dataset].id
+
+    def _name(self, dataset_id: int) -> str:
+        return next(name for name, store in self._stores.items() if store.id == dataset_id)

@@ -1,0 +1,124 @@
+"""Delivers the outbox: one POST a broker with everything that waits for it, retried with back-off.
+
+A notice is an accelerator; a broker that never hears one still gets everything by pulling. Brokers are
+served in parallel, so one that hangs delays only itself.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from tocsin.clock import Clock
+from tocsin.datacluster.metrics import DeliveryOutcome
+from tocsin.datacluster.storage import outbox
+from tocsin.datacluster.storage.ledger import Ledger
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class NotifierOptions:
+    timeout_s: float
+    backoff_min_s: float
+    backoff_max_s: float
+    batch: int = 256
+    parallel: int = 8
+
+
+class Notifier:
+    """One thread that looks for due notices, and a small pool that sends them."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        urls: Callable[[], Mapping[int, str]],
+        payload: Callable[[int, bytes], Mapping[str, Any]],
+        token: Callable[[], str],
+        clock: Clock,
+        options: NotifierOptions,
+        count: Callable[[DeliveryOutcome], None],
+    ) -> None:
+        self._ledger, self._urls, self._payload, self._token = ledger, urls, payload, token
+        self._clock, self._options, self._count = clock, options, count
+        self._wake = threading.Event()
+        self._stop = threading.Event()
+        self._busy: dict[int, Future[None]] = {}
+        self._pool = ThreadPoolExecutor(options.parallel, thread_name_prefix="notify")
+        self._http = httpx.Client(timeout=options.timeout_s, trust_env=False)
+        self._thread = threading.Thread(target=self._loop, name="notifier", daemon=True)
+        self.problems: dict[int, str] = {}
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def wake(self) -> None:
+        """There may be something new to send."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._http.close()
+
+    def _loop(self) -> None:
+        while not self._stop.is_set():
+            self._wake.wait(timeout=self._options.backoff_min_s)
+            self._wake.clear()
+            try:
+                self._send_due()
+            except Exception:
+                log.exception("the outbox could not be read; trying again")
+
+    def _send_due(self) -> None:
+        now = self._clock.now()
+        rows = self._ledger.read(lambda tx: outbox.due(tx, now, self._options.batch))
+        if not rows:
+            return
+        urls = self._urls()
+        by_broker: dict[int, list[outbox.WaitingNotice]] = {}
+        for row in rows:
+            by_broker.setdefault(row.broker_id, []).append(row)
+        for broker, mine in by_broker.items():
+            busy = self._busy.get(broker)
+            if broker in urls and (busy is None or busy.done()):
+                self._busy[broker] = self._pool.submit(self._send, broker, urls[broker], mine)
+
+    def _send(self, broker: int, url: str, rows: Sequence[outbox.WaitingNotice]) -> None:
+        ids = [row.id for row in rows]
+        try:
+            body = {"notices": [self._payload(broker, row.body) for row in rows]}
+            answer = self._http.post(
+                url,
+                content=json.dumps(body, separators=(",", ":")),
+                headers={"Content-Type": "application/json", "Authorization": f"Bearer {self._token()}"},
+            )
+            answer.raise_for_status()
+        except httpx.HTTPError as problem:
+            self._postpone(broker, ids, max(row.attempts for row in rows), f"{type(problem).__name__}: {problem}"[:300])
+            return
+        except Exception as problem:
+            log.exception("notices for broker %d could not be made", broker)
+            self._postpone(broker, ids, max(row.attempts for row in rows), type(problem).__name__)
+            return
+        self.problems.pop(broker, None)
+        self._count("delivered")
+        self._ledger.write(lambda tx: outbox.delivered(tx, ids))
+        self._wake.set()
+
+    def _postpone(self, broker: int, ids: Sequence[int], attempts: int, problem: str) -> None:
+        self.problems[broker] = problem
+        self._count("failed")
+        wait = min(self._options.backoff_max_s, self._options.backoff_min_s * 2 ** min(attempts, 20))
+        due_at = self._clock.now() + wait
+        self._ledger.write(lambda tx: outbox.postpone(tx, ids, due_at, problem))

@@ -1,0 +1,40 @@
+"""``tocsin cluster``: the data cluster behind its HTTP interface, until it is told to stop."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from tocsin.config import Config
+from tocsin.datacluster.api.app import create_app
+from tocsin.datacluster.api.limits import ApiLimits
+from tocsin.datacluster.api.server import ApiServer, ServerOptions
+from tocsin.datacluster.cluster import Cluster
+from tocsin.tokens import Principal, read_secret, verify
+
+log = logging.getLogger(__name__)
+
+
+def run(config: Config, on_ready: Callable[[str], None] = lambda url: None) -> None:
+    """Serve until SIGTERM or SIGINT; returns when everything is stopped. ``on_ready`` hears the address."""
+    cluster = Cluster(config)
+    try:
+        cluster.open()
+        server = make_server(cluster, config)
+        on_ready(server.url)
+        server.run()
+    finally:
+        cluster.close()
+
+
+def make_server(cluster: Cluster, config: Config) -> ApiServer:
+    """The HTTP interface of an open cluster."""
+    secret = read_secret(config.secret_path)
+
+    def check(token: str) -> Principal:
+        return verify(token, secret, leeway_s=config.auth.leeway)
+
+    app = create_app(
+        cluster, verify=check, insecure=config.cluster.insecure, limits=ApiLimits.of(config), metrics=cluster.metrics
+    )
+    return ApiServer(app, ServerOptions(config.cluster.host, config.cluster.port, config.log.level))

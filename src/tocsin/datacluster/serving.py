@@ -1,0 +1,119 @@
+"""Results for brokers: pull what is attached, replay what was missed, acknowledge. Never Spark."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from tocsin.datacluster.brokers import Brokers
+from tocsin.datacluster.channel import Channel
+from tocsin.datacluster.channels import Channels
+from tocsin.datacluster.service import ChannelPage, GapView, ResultView
+from tocsin.datacluster.storage import acks
+from tocsin.datacluster.storage.ledger import Ledger
+from tocsin.datacluster.storage.results import ResultPage, ResultStore
+from tocsin.datacluster.storage.transaction import Tx
+from tocsin.errors import BadArgument
+from tocsin.model.position import START, Position
+
+
+class Serving:
+    def __init__(
+        self, ledger: Ledger, results: ResultStore, channels: Channels, brokers: Brokers, max_rows: int, max_bytes: int
+    ) -> None:
+        self._ledger, self._results, self._channels, self._brokers = ledger, results, channels, brokers
+        self._max_rows, self._max_bytes = max_rows, max_bytes
+        self._committed = threading.Condition()
+
+    def committed(self) -> None:
+        """An execution was committed: wake whoever waits for results."""
+        with self._committed:
+            self._committed.notify_all()
+
+    def pull(
+        self, broker: str, cursors: Mapping[str, Position], max_rows: int | None, max_bytes: int | None, wait_s: float
+    ) -> list[ChannelPage]:
+        broker_id = self._brokers.id_of(broker)
+        asked = [(self._channels[name], cursor) for name, cursor in cursors.items()]
+        for channel, cursor in asked:
+            _check_cursor(channel, cursor)
+        deadline = time.monotonic() + wait_s
+        while True:
+            heads = [c.head for c, _ in asked]
+            pages = self._pages(broker_id, asked, max_rows or self._max_rows, max_bytes or self._max_bytes)
+            if any(p.results or p.gap for p in pages):
+                return pages
+            with self._committed:
+                arrived = self._committed.wait_for(
+                    lambda seen=heads: [c.head for c, _ in asked] != seen,  # type: ignore[misc]
+                    timeout=max(0.0, deadline - time.monotonic()),
+                )
+            if not arrived:
+                return pages
+
+    def replay(
+        self, channel_name: str, backend: int, after: Position, through: Position | None, limit: int
+    ) -> ChannelPage:
+        channel = self._channels[channel_name]
+        _check_cursor(channel, after)
+        last = through or Position.end_of(channel.head)
+        page = self._results.replay(channel.id, backend, after, last, min(limit, self._max_rows), self._max_bytes)
+        return _page(channel, page)
+
+    def acknowledge(self, broker: str, positions: Mapping[str, Position]) -> None:
+        broker_id = self._brokers.id_of(broker)
+        rows = [(self._channels[name], position) for name, position in positions.items()]
+        for channel, position in rows:
+            _check_cursor(channel, position)
+
+        def work(tx: Tx) -> None:
+            for channel, position in rows:
+                acks.acknowledge(tx, broker_id, channel.id, position)
+
+        self._ledger.write(work)
+
+    def acknowledged(self, broker: str) -> dict[str, Position]:
+        broker_id = self._brokers.id_of(broker)
+        stored = self._ledger.read(lambda tx: acks.acknowledged(tx, broker_id))
+        return {c.spec.name: stored.get(c.id, START) for c in self._channels.values() if c.id in stored}
+
+    def results_of(self, broker_id: int, channel_name: str, execution: int, max_bytes: int) -> ChannelPage:
+        """One execution's results for one broker, for a push."""
+        channel = self._channels[channel_name]
+        after = Position.end_of(execution - 1)
+        page = self._results.page(channel.id, after, self._wanted(channel, broker_id), self._max_rows, max_bytes)
+        return _page(channel, page)
+
+    def _pages(
+        self, broker_id: int, asked: list[tuple[Channel, Position]], max_rows: int, max_bytes: int
+    ) -> list[ChannelPage]:
+        pages = []
+        for channel, cursor in asked:
+            page = self._results.page(channel.id, cursor, self._wanted(channel, broker_id), max_rows, max_bytes)
+            max_rows -= len(page.rows)
+            max_bytes -= sum(len(r.payload) for r in page.rows)
+            pages.append(_page(channel, page))
+            if max_rows <= 0 or max_bytes <= 0:
+                break
+        return pages
+
+    def _wanted(self, channel: Channel, broker_id: int):  # type: ignore[no-untyped-def]
+        def wanted(execution: int, backends: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
+            return channel.subscriptions.attachments.wanted(broker_id, execution, backends)
+
+        return wanted
+
+
+def _check_cursor(channel: Channel, cursor: Position) -> None:
+    if cursor.execution > channel.head:
+        raise BadArgument(channel.spec.name, f"a position at or before {Position.end_of(channel.head)}", str(cursor))
+
+
+def _page(channel: Channel, page: ResultPage) -> ChannelPage:
+    gap = GapView(page.gap.after, page.gap.through, page.gap.count, "retention") if page.gap else None
+    rows = tuple(ResultView(r.row_id, r.position, tuple(r.backends), r.payload) for r in page.rows)
+    return ChannelPage(channel.spec.name, page.after, page.through, rows, page.is_end, gap)

@@ -1,0 +1,208 @@
+"""Runs executions on Spark: all channels of a tick in as few jobs as their strategies allow.
+
+``index`` channels that only filter and project one dataset share a single scan, each with its own
+columns; those that join other datasets are further branches of the same job. ``join`` channels are the
+arms of one UNION ALL. When a joint job fails, its channels are run one by one, so that the culprit
+fails alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException, PythonException
+from pyspark.sql import DataFrame, SparkSession
+
+from tocsin.compiler.plan import ORDINAL, SEQUENCE, SUBSCRIPTION, Relation, View
+from tocsin.datacluster.spark.factorise import factorise
+from tocsin.datacluster.spark.prepared import PreparedChannel, bound_sql, timestamp_sql
+from tocsin.datacluster.spark.relations import Relations, Window
+from tocsin.datacluster.spark.worker import SUMMARY_SQL, Probe, match_partition
+from tocsin.datacluster.storage.dataset import DatasetStore
+from tocsin.datacluster.storage.results import ResultFile, write_result_file
+from tocsin.errors import ExecutionFailed
+from tocsin.matching.refs import IndexRef
+
+log = logging.getLogger(__name__)
+
+Ids = npt.NDArray[np.uint32]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One execution of one channel: what to evaluate and where its results go.
+
+    ``removed`` are backend numbers to leave out of a join's results; ``path_stem`` is ``None`` where
+    pairs are only counted.
+    """
+
+    channel: PreparedChannel
+    windows: Mapping[str, Window]
+    window_time: float
+    index: IndexRef
+    removed: Ids | None
+    path_stem: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run gave; ``backends`` lists who got something, ``None`` where they are too many to list."""
+
+    files: tuple[ResultFile, ...]
+    considered: int
+    rows: int
+    pairs: int
+    backends: Ids | None
+
+
+NOTHING = Outcome((), 0, 0, 0, np.empty(0, np.uint32))
+
+
+class Engine:
+    def __init__(
+        self, spark: SparkSession, stores: Mapping[str, DatasetStore], list_pairs: int, results_root: Path
+    ) -> None:
+        self._spark, self._stores, self._list_pairs, self._results_root = spark, stores, list_pairs, results_root
+        self._relations = Relations(spark)
+
+    @property
+    def relations(self) -> Relations:
+        return self._relations
+
+    def run_index(self, runs: Sequence[Run]) -> list[Outcome | ExecutionFailed]:
+        """Evaluate channels with the index strategy in one job."""
+        return self._jointly(runs, self._index_job, lambda run: run.channel.plan.index.sql)  # type: ignore[union-attr]
+
+    def run_join(self, runs: Sequence[Run]) -> list[Outcome | ExecutionFailed]:
+        """Evaluate channels with the join strategy in one job."""
+        return self._jointly(runs, self._join_job, lambda run: run.channel.plan.join.sql)
+
+    def _jointly(
+        self, runs: Sequence[Run], job: Callable[[Sequence[Run]], list[Outcome]], sql_of: Callable[[Run], str]
+    ) -> list[Outcome | ExecutionFailed]:
+        try:
+            return list(job(runs))
+        except (PySparkException, Py4JError, OSError, pa.ArrowException) as problem:
+            if len(runs) == 1:
+                return [ExecutionFailed(runs[0].channel.spec.name, _reason(problem), sql_of(runs[0]))]
+            log.warning("a joint job of %d channels failed, running them one by one", len(runs))
+            return [outcome for run in runs for outcome in self._jointly([run], job, sql_of)]
+
+    # --- index ---------------------------------------------------------------------------------
+
+    def _index_job(self, runs: Sequence[Run]) -> list[Outcome]:
+        scans: dict[str, list[tuple[int, Run]]] = {}
+        frames: list[DataFrame] = []
+        for number, run in enumerate(runs):
+            assert run.channel.plan.index is not None
+            if run.channel.plan.index.is_simple:
+                scans.setdefault(run.channel.plan.drivers[0].lower(), []).append((number, run))
+            else:
+                frames.append(self._branch(number, run))
+        frames += [self._shared_scan(dataset, members) for dataset, members in scans.items()]
+        summaries = reduce(DataFrame.unionAll, frames).toArrow().to_pylist()
+        return [self._outcome([s for s in summaries if s["channel"] == n]) for n in range(len(runs))]
+
+    def _shared_scan(self, dataset: str, members: Sequence[tuple[int, Run]]) -> DataFrame:
+        """One pass over the new records of ``dataset`` for many channels, each with its own columns."""
+        windows = [run.windows[dataset] for _, run in members]
+        widest = Window(min(w.after for w in windows), max(w.through for w in windows))
+        columns, probes = [SEQUENCE], []
+        for (number, run), window in zip(members, windows, strict=True):
+            plan = run.channel.plan.index
+            assert plan is not None
+            conditions = [] if window == widest else [f"{SEQUENCE} > {window.after} AND {SEQUENCE} <= {window.through}"]
+            conditions += [f"({plan.filter_sql})"] if plan.filter_sql else []
+            payload = bound_sql(run.channel.index_payload or "", timestamp_sql(run.window_time))
+            guarded = f"CASE WHEN {' AND '.join(conditions)} THEN {payload} END" if conditions else payload
+            columns.append(f"{bound_sql(guarded, timestamp_sql(run.window_time))} AS c{number}_payload")
+            names = [(name, f"c{number}_{name}") for name, _ in plan.probes]
+            columns += [f"{sql} AS c{number}_{name}" for name, sql in plan.probes]
+            probes.append(self._probe(number, run, tuple(names), f"c{number}_payload", None))
+        relation = Relation(f"tocsin_{dataset}_new", dataset, View.NEW)
+        frame = self._relations.frame(relation, self._stores[dataset], widest)
+        return frame.selectExpr(*columns).mapInArrow(partial(match_partition, tuple(probes)), SUMMARY_SQL)
+
+    def _branch(self, number: int, run: Run) -> DataFrame:
+        """A channel whose candidates need a query of their own."""
+        plan = run.channel.plan.index
+        assert plan is not None
+        sql = self._bound(run, plan.sql)
+        frame = self._spark.sql(sql)
+        ordinal = ORDINAL if ORDINAL in frame.columns else None
+        names = [name for name, _ in plan.spec.probe_types]
+        kept = [SEQUENCE, *([ORDINAL] if ordinal else []), *[f"`{name}`" for name in names]]
+        candidates = frame.selectExpr(*kept, f"{run.channel.index_payload} AS payload")
+        probe = self._probe(number, run, tuple((name, name) for name in names), "payload", ordinal)
+        return candidates.mapInArrow(partial(match_partition, (probe,)), SUMMARY_SQL)
+
+    def _outcome(self, summaries: Sequence[Mapping[str, Any]]) -> Outcome:
+        """One channel's summaries, a partition each, put together."""
+        files = tuple(
+            ResultFile(self._named(Path(s["path"])), s["rows"], s["pairs"], s["size"]) for s in summaries if s["path"]
+        )
+        pairs = sum(s["pairs"] for s in summaries)
+        considered, rows = sum(s["considered"] for s in summaries), sum(s["rows"] for s in summaries)
+        lists = [np.frombuffer(s["backends"], np.uint32) for s in summaries if s["backends"] is not None]
+        is_listed = len(lists) == len(summaries) and pairs <= self._list_pairs
+        backends = np.concatenate([*lists, np.empty(0, np.uint32)]) if is_listed else None
+        return Outcome(files, considered, rows, pairs, backends)
+
+    def _probe(
+        self, number: int, run: Run, probes: tuple[tuple[str, str], ...], payload: str, ordinal: str | None
+    ) -> Probe:
+        stem = str(run.path_stem) if run.path_stem else None
+        return Probe(number, run.index, probes, payload, ordinal, stem, self._list_pairs)
+
+    # --- join ----------------------------------------------------------------------------------
+
+    def _join_job(self, runs: Sequence[Run]) -> list[Outcome]:
+        arms = [self._arm_sql(number, run) for number, run in enumerate(runs)]
+        rows = self._spark.sql("\nUNION ALL\n".join(arms)).toArrow()
+        numbers = rows.column("channel").to_numpy()
+        return [self._store(run, rows.filter(pa.array(numbers == n))) for n, run in enumerate(runs)]
+
+    def _arm_sql(self, number: int, run: Run) -> str:
+        inner = self._bound(run, run.channel.plan.join.sql)
+        return (  # our own names and what the compiler printed
+            f"SELECT {number} AS channel, CAST({SUBSCRIPTION} AS INT) AS bs, CAST({SEQUENCE} AS BIGINT) AS seq, "
+            f"CAST({ORDINAL} AS INT) AS ord, {run.channel.join_payload} AS payload FROM ({inner})"
+        )
+
+    def _store(self, run: Run, rows: pa.Table) -> Outcome:
+        if run.removed is not None and rows.num_rows:
+            rows = rows.filter(pa.array(~np.isin(rows.column("bs").to_numpy(), run.removed)))
+        result = factorise(rows)
+        listed = result.ids if len(result.ids) <= self._list_pairs else None
+        files: tuple[ResultFile, ...] = ()
+        if len(result.ids) and run.path_stem is not None:
+            path = Path(f"{run.path_stem}-join.arrow")
+            written = write_result_file(path, result.seq, result.ord, result.payload, result.offsets, result.ids)
+            files = (replace(written, path=self._named(path)),)
+        considered = sum(max(0, w.through - w.after) for w in run.windows.values())
+        return Outcome(files, considered, len(result.seq), len(result.ids), listed)
+
+    def _named(self, path: Path) -> str:
+        """A result file's name in the ledger."""
+        return str(path.relative_to(self._results_root))
+
+    def _bound(self, run: Run, sql: str) -> str:
+        sql = self._relations.bind(sql, run.channel.plan.relations, self._stores, run.windows)
+        return bound_sql(sql, timestamp_sql(run.window_time))
+
+
+def _reason(problem: Exception) -> str:
+    """One line: Spark's own words, or the last line of a Python worker's traceback."""
+    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+    if not lines:
+        return type(problem).__name__
+    return (lines[-1] if isinstance(problem, PythonException) else lines[0])[:1000]

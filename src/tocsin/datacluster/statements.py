@@ -1,0 +1,253 @@
+"""Carries out statements: one method a statement, each gives an ``Answer``.
+
+A statement that fails changes nothing. Dropping what is in use is refused with the list of its users.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tocsin.datacluster.brokers import Brokers
+from tocsin.datacluster.channels import Channels
+from tocsin.datacluster.datasets import Datasets
+from tocsin.datacluster.explain import explain_lines
+from tocsin.datacluster.feeding import Feeding
+from tocsin.datacluster.loading import load_file
+from tocsin.datacluster.selecting import Selecting
+from tocsin.datacluster.service import Answer, Wanted
+from tocsin.datacluster.showing import Showing
+from tocsin.datacluster.subscribing import Subscribing
+from tocsin.errors import AlreadyExists, BadArgument, NotFound, Refused
+from tocsin.language import statements as st
+from tocsin.language.parser import parse_script
+from tocsin.tokens import Principal
+
+S = TypeVar("S", bound=st.Statement)
+_READ_ONLY = (st.Show, st.Describe, st.Select, st.ExplainChannel)
+_BY_SUBSCRIBERS = (st.Subscribe, st.Unsubscribe, st.ChangeSubscription)
+
+
+class Statements:
+    def __init__(
+        self,
+        datasets: Datasets,
+        channels: Channels,
+        brokers: Brokers,
+        feeds: Feeding,
+        subscribing: Subscribing,
+        selecting: Selecting,
+        showing: Showing,
+        load_root: Path | None,
+    ) -> None:
+        self._datasets, self._channels, self._brokers, self._feeds = datasets, channels, brokers, feeds
+        self._subscribing, self._selecting, self._showing = subscribing, selecting, showing
+        self._load_root = load_root
+
+    def run(self, text: str, who: Principal) -> list[Answer]:
+        """Run a script. It is parsed whole first, so a syntax error anywhere changes nothing."""
+        return [self._one(statement, who) for statement in parse_script(text)]
+
+    def _one(self, statement: st.Statement, who: Principal) -> Answer:
+        _check(statement, who)
+        handler: Callable[[Any, Principal], Answer] = _HANDLERS[type(statement)]
+        return handler(self, statement, who)  # type: ignore[call-arg, arg-type]
+
+    # --- datasets ------------------------------------------------------------------------------
+
+    def _create_dataset(self, s: st.CreateDataset, _: Principal) -> Answer:
+        if s.if_not_exists and s.spec.name in self._datasets:
+            return _done(f"dataset {s.spec.name} exists already")
+        self._datasets.create(s.spec)
+        return _done(f"created dataset {s.spec.name}")
+
+    def _drop_dataset(self, s: st.DropDataset, _: Principal) -> Answer:
+        if s.if_exists and s.name not in self._datasets:
+            return _done(f"there is no dataset {s.name}")
+        self._datasets.drop(s.name, self._channels.users_of(s.name) + self._feeds.users_of(s.name))
+        return _done(f"dropped dataset {s.name}")
+
+    def _add_column(self, s: st.AlterDatasetAddColumn, _: Principal) -> Answer:
+        if s.if_not_exists and self._datasets[s.name].spec.column(s.column.name):
+            return _done(f"column {s.column.name} exists already")
+        self._datasets.add_column(s.name, s.column)
+        self._channels.refresh(s.name)
+        return _done(f"added column {s.column.name} to {s.name}")
+
+    def _drop_column(self, s: st.AlterDatasetDropColumn, _: Principal) -> Answer:
+        if s.if_exists and not self._datasets[s.name].spec.column(s.column):
+            return _done(f"there is no column {s.column}")
+        self._datasets.drop_column(s.name, s.column, self._channels.users_of(s.name) + self._feeds.users_of(s.name))
+        return _done(f"dropped column {s.column} of {s.name}")
+
+    def _load(self, s: st.LoadDataset, _: Principal) -> Answer:
+        if self._load_root is None:
+            raise Refused("LOAD DATASET reads the server's files and is switched off; use the command 'tocsin load'")
+        receipt = load_file(self._datasets, s.name, self._load_root, s.path, s.format)
+        return _done(f"loaded {receipt.accepted:,} records into {s.name}, {receipt.rejected:,} rejected")
+
+    def _insert(self, s: st.InsertRecords, _: Principal) -> Answer:
+        columns = s.columns or tuple(c.name for c in self._datasets[s.name].spec.columns)
+        for row in s.rows:
+            if len(row) != len(columns):
+                raise BadArgument(s.name, f"{len(columns)} values ({', '.join(columns)})", f"{len(row)} values")
+        receipt = self._datasets.insert(s.name, [dict(zip(columns, row, strict=True)) for row in s.rows])
+        return _done(f"inserted {receipt.accepted:,} records into {s.name}")
+
+    def _delete(self, s: st.DeleteRecords, _: Principal) -> Answer:
+        count = self._datasets.delete(s.name, [dict(pairs) for pairs in s.where])
+        return _done(f"deleted {count:,} keys of {s.name}")
+
+    # --- feeds, channels, brokers --------------------------------------------------------------
+
+    def _create_feed(self, s: st.CreateFeed, _: Principal) -> Answer:
+        if s.if_not_exists and s.spec.name in self._feeds:
+            return _done(f"feed {s.spec.name} exists already")
+        self._feeds.create(s.spec)
+        return _done(f"created feed {s.spec.name} into {s.spec.dataset}")
+
+    def _drop_feed(self, s: st.DropFeed, _: Principal) -> Answer:
+        if s.if_exists and s.name not in self._feeds:
+            return _done(f"there is no feed {s.name}")
+        self._feeds.drop(s.name)
+        return _done(f"dropped feed {s.name}")
+
+    def _pause_feed(self, s: st.PauseFeed, _: Principal) -> Answer:
+        self._feeds.pause(s.name)
+        return _done(f"paused feed {s.name}")
+
+    def _resume_feed(self, s: st.ResumeFeed, _: Principal) -> Answer:
+        self._feeds.resume(s.name)
+        return _done(f"resumed feed {s.name}")
+
+    def _create_channel(self, s: st.CreateChannel, _: Principal) -> Answer:
+        name = s.spec.name
+        if name in self._datasets:
+            raise AlreadyExists("dataset", name)
+        if name in self._channels:
+            if s.or_replace:
+                kept = self._channels.replace(s.spec, s.query_span)
+                fate = "subscriptions kept" if kept else "subscriptions dropped, since the parameters changed"
+                return _done(f"replaced channel {name}, {fate}")
+            if s.if_not_exists:
+                return _done(f"channel {name} exists already")
+        self._channels.create(s.spec, s.query_span)
+        channel = self._channels[name]
+        return _done(f"created channel {name}, strategy {channel.strategy}: {channel.prepared.plan.why}")
+
+    def _drop_channel(self, s: st.DropChannel, _: Principal) -> Answer:
+        if s.if_exists and s.name not in self._channels:
+            return _done(f"there is no channel {s.name}")
+        self._channels.drop(s.name)
+        return _done(f"dropped channel {s.name}")
+
+    def _pause_channel(self, s: st.PauseChannel, _: Principal) -> Answer:
+        self._channels.pause(s.name)
+        return _done(f"paused channel {s.name}")
+
+    def _resume_channel(self, s: st.ResumeChannel, _: Principal) -> Answer:
+        self._channels.resume(s.name)
+        return _done(f"resumed channel {s.name}")
+
+    def _explain(self, s: st.ExplainChannel, _: Principal) -> Answer:
+        explained = self._showing.explain(s.name)
+        return Answer("explain", "\n".join(explain_lines(explained)))
+
+    def _create_broker(self, s: st.CreateBroker, _: Principal) -> Answer:
+        if s.if_not_exists and s.spec.name.lower() in (n.lower() for n in self._brokers.names().values()):
+            return _done(f"broker {s.spec.name} exists already")
+        self._brokers.create(s.spec)
+        return _done(f"created broker {s.spec.name} at {s.spec.url}")
+
+    def _drop_broker(self, s: st.DropBroker, _: Principal) -> Answer:
+        if s.if_exists and s.name.lower() not in (n.lower() for n in self._brokers.names().values()):
+            return _done(f"there is no broker {s.name}")
+        self._brokers.drop(s.name)
+        return _done(f"dropped broker {s.name}")
+
+    # --- subscriptions -------------------------------------------------------------------------
+
+    def _subscribe(self, s: st.Subscribe, who: Principal) -> Answer:
+        arguments = _arguments(self._channels[s.channel].spec.parameters, s.args)
+        done = self._subscribing.subscribe(s.channel, s.broker, [Wanted(arguments)], who)[0]
+        row = (done.id, done.backend, str(done.position))
+        return Answer("table", f"subscribed to {done.channel}", ("subscription", "backend", "position"), (row,))
+
+    def _unsubscribe(self, s: st.Unsubscribe, who: Principal) -> Answer:
+        count = self._subscribing.unsubscribe([s.subscription], who)
+        if not count and not s.if_exists:
+            raise NotFound("subscription", s.subscription)
+        return _done(f"unsubscribed {s.subscription}" if count else f"there is no subscription {s.subscription}")
+
+    def _change(self, s: st.ChangeSubscription, who: Principal) -> Answer:
+        moved = self._subscribing.change([s.subscription], s.broker, who)[0]
+        row = (moved.id, moved.backend, str(moved.position))
+        return Answer("table", f"moved to {s.broker}", ("subscription", "backend", "position"), (row,))
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def _show(self, s: st.Show, who: Principal) -> Answer:
+        return self._showing.show(s.what, s.name, who)
+
+    def _describe(self, s: st.Describe, who: Principal) -> Answer:
+        return self._showing.describe(s.name, s.kind)
+
+    def _select(self, s: st.Select, _: Principal) -> Answer:
+        return self._selecting.select(s.query, s.span)
+
+
+_HANDLERS: dict[type[st.Statement], Any] = {
+    st.CreateDataset: Statements._create_dataset,
+    st.DropDataset: Statements._drop_dataset,
+    st.AlterDatasetAddColumn: Statements._add_column,
+    st.AlterDatasetDropColumn: Statements._drop_column,
+    st.LoadDataset: Statements._load,
+    st.InsertRecords: Statements._insert,
+    st.DeleteRecords: Statements._delete,
+    st.CreateFeed: Statements._create_feed,
+    st.DropFeed: Statements._drop_feed,
+    st.PauseFeed: Statements._pause_feed,
+    st.ResumeFeed: Statements._resume_feed,
+    st.CreateChannel: Statements._create_channel,
+    st.DropChannel: Statements._drop_channel,
+    st.PauseChannel: Statements._pause_channel,
+    st.ResumeChannel: Statements._resume_channel,
+    st.ExplainChannel: Statements._explain,
+    st.CreateBroker: Statements._create_broker,
+    st.DropBroker: Statements._drop_broker,
+    st.Subscribe: Statements._subscribe,
+    st.Unsubscribe: Statements._unsubscribe,
+    st.ChangeSubscription: Statements._change,
+    st.Show: Statements._show,
+    st.Describe: Statements._describe,
+    st.Select: Statements._select,
+}
+
+
+def _done(message: str) -> Answer:
+    return Answer("done", message)
+
+
+def _check(statement: st.Statement, who: Principal) -> None:
+    """Reading needs ``read``; subscribing is checked with the channel; the rest needs ``admin``."""
+    if isinstance(statement, _BY_SUBSCRIBERS) or who.may("admin"):
+        return
+    if isinstance(statement, _READ_ONLY) and who.may("read"):
+        return
+    if isinstance(statement, st.InsertRecords | st.DeleteRecords) and who.may("ingest", statement.name):
+        return
+    need = "read" if isinstance(statement, _READ_ONLY) else "admin"
+    raise Refused(f"{type(statement).__name__} needs the capability {need!r}, which the token does not have")
+
+
+def _arguments(parameters: Sequence[Any], args: Sequence[tuple[str | None, Any]]) -> dict[str, Any] | list[Any]:
+    if all(name is None for name, _ in args):
+        return [list(v) if isinstance(v, tuple) else v for _, v in args]
+    named: dict[str, Any] = {}
+    for place, (name, value) in enumerate(args):
+        key = name if name is not None else (parameters[place].name if place < len(parameters) else f"#{place + 1}")
+        if key.lower() in (n.lower() for n in named):
+            raise BadArgument(key, "one value", "two")
+        named[key] = list(value) if isinstance(value, tuple) else value
+    return named

@@ -1,0 +1,153 @@
+"""Subscribing, unsubscribing, moving: the ledger first, then the arrays that ticks use, in its order.
+
+What memory holds follows what the ledger committed, in the same order: the effects are applied by the
+ledger's own thread as each write settles. A caller is answered after both, so an execution that starts
+after the answer sees the subscription.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tocsin.clock import Clock
+from tocsin.datacluster.arguments import bind_arguments, canonical_key, values_of
+from tocsin.datacluster.brokers import Brokers
+from tocsin.datacluster.channel import Channel
+from tocsin.datacluster.channels import Channels
+from tocsin.datacluster.ordered import write_then_apply
+from tocsin.datacluster.service import Subscribed, SubscriptionView, Wanted
+from tocsin.datacluster.storage import subscriptions as table
+from tocsin.datacluster.storage.ledger import Ledger
+from tocsin.datacluster.storage.transaction import Tx
+from tocsin.errors import BadArgument, NotFound, Refused
+from tocsin.model.position import Position
+from tocsin.tokens import Principal
+
+
+class Subscribing:
+    def __init__(self, ledger: Ledger, channels: Channels, brokers: Brokers, clock: Clock, max_radius: float) -> None:
+        self._ledger, self._channels, self._brokers, self._clock = ledger, channels, brokers, clock
+        self._max_radius = max_radius
+
+    def subscribe(self, channel_name: str, broker: str, wanted: Sequence[Wanted], who: Principal) -> list[Subscribed]:
+        channel = self._channels[channel_name]
+        broker_id = self._brokers.id_of(broker)
+        values = [self._checked(channel, bind_arguments(channel.spec, w.arguments), who) for w in wanted]
+        rows = [
+            table.Wanted(canonical_key(channel.spec, v), broker_id, who.subject, w.id)
+            for w, v in zip(wanted, values, strict=True)
+        ]
+        added = write_then_apply(
+            self._ledger,
+            lambda tx: table.add_subscriptions(tx, channel.id, rows, self._clock.now()),
+            lambda answer: _apply_added(self._channels.by_id(channel.id), broker_id, answer, values),
+        )
+        return [
+            Subscribed(a.id, channel.spec.name, a.backend_no, Position.end_of(a.since_execution - 1)) for a in added
+        ]
+
+    def _checked(self, channel: Channel, values: list[Any], who: Principal) -> list[Any]:
+        for name, value in zip(channel.radius_parameters(), values, strict=True):
+            if name is not None and value is not None and not 0 <= value <= self._max_radius:
+                raise BadArgument(name, f"a radius from 0 to {self._max_radius:,}", value)
+        return _pinned(channel, values, who)
+
+    def unsubscribe(self, ids: Sequence[str], who: Principal) -> int:
+        def work(tx: Tx) -> list[table.Removed]:
+            _check_owner(tx, ids, who)
+            return table.remove_subscriptions(tx, ids)
+
+        return len(write_then_apply(self._ledger, work, self._apply_removed))
+
+    def change(self, ids: Sequence[str], broker: str, who: Principal) -> list[Subscribed]:
+        broker_id = self._brokers.id_of(broker)
+
+        def work(tx: Tx) -> tuple[list[table.Moved], set[tuple[int, int, int]]]:
+            _check_owner(tx, ids, who)
+            moved = table.move_subscriptions(tx, ids, broker_id)
+            if len(moved) < len(set(ids)):
+                raise NotFound("subscription", next(i for i in ids if i not in {m.id for m in moved}))
+            left = {(m.channel_id, m.backend_no, m.from_broker_id) for m in moved}
+            return moved, {place for place in left if not table.is_held(tx, place)}
+
+        moved, _ = write_then_apply(self._ledger, work, self._apply_moved)
+        names = {c.id: c.spec.name for c in self._channels.values()}
+        return [Subscribed(m.id, names[m.channel_id], m.backend_no, Position.end_of(m.live_from - 1)) for m in moved]
+
+    def list(
+        self, who: Principal, channel: str | None, broker: str | None, limit: int, after: str | None
+    ) -> list[SubscriptionView]:
+        channel_id = self._channels[channel].id if channel else None
+        broker_id = self._brokers.id_of(broker) if broker else None
+        rows = self._ledger.read(lambda tx: table.list_subscriptions(tx, channel_id, broker_id, limit, after or ""))
+        by_id = {c.id: c for c in self._channels.values()}
+        brokers = self._brokers.names()
+        return [self._view(by_id[r.channel_id], brokers, r) for r in rows if r.channel_id in by_id]
+
+    def _view(self, channel: Channel, brokers: Mapping[int, str], row: table.SubscriptionRow) -> SubscriptionView:
+        values = values_of(channel.spec, row.params_key)
+        arguments = {p.name: p.type.to_json(v) for p, v in zip(channel.spec.parameters, values, strict=True)}
+        broker = brokers.get(row.broker_id, "")
+        return SubscriptionView(row.id, channel.spec.name, broker, row.backend_no, arguments, row.owner)
+
+    def _apply_removed(self, removed: Sequence[table.Removed]) -> None:
+        for channel_id in {r.channel_id for r in removed}:
+            mine = [r for r in removed if r.channel_id == channel_id]
+            channel = self._channels.by_id(channel_id)
+            if channel is not None:
+                channel.subscriptions.remove(_ids([r.backend_no for r in mine if r.backend_gone]), len(mine))
+                for broker_id in {r.broker_id for r in mine}:
+                    gone = [r.backend_no for r in mine if r.broker_id == broker_id and r.is_detached]
+                    channel.subscriptions.attachments.detach(broker_id, _ids(gone))
+
+    def _apply_moved(self, answer: tuple[Sequence[table.Moved], set[tuple[int, int, int]]]) -> None:
+        moved, left = answer
+        for channel_id, backend, broker_id in left:
+            channel = self._channels.by_id(channel_id)
+            if channel is not None:
+                channel.subscriptions.attachments.detach(broker_id, _ids([backend]))
+        for m in moved:
+            channel = self._channels.by_id(m.channel_id)
+            if channel is not None:
+                attachments = channel.subscriptions.attachments
+                attachments.attach(m.broker_id, _ids([m.backend_no]), np.array([m.since_execution], np.int64))
+
+
+def _apply_added(
+    channel: Channel | None, broker_id: int, added: Sequence[table.Added], values: Sequence[Sequence[Any]]
+) -> None:
+    if channel is None:  # dropped meanwhile, and its subscriptions with it
+        return
+    fresh = {a.backend_no: v for a, v in zip(added, values, strict=True) if a.backend_changed}
+    channel.subscriptions.add(_ids(list(fresh)), list(fresh.values()), len(added))
+    backends = _ids([a.backend_no for a in added])
+    since = np.array([a.since_execution for a in added], np.int64)
+    channel.subscriptions.attachments.attach(broker_id, backends, since)
+
+
+def _ids(numbers: Sequence[int]) -> np.ndarray[Any, np.dtype[np.uint32]]:
+    return np.array(numbers, np.uint32)
+
+
+def _pinned(channel: Channel, values: list[Any], who: Principal) -> list[Any]:
+    """``values`` if the principal may ask for them: pinned parameters must have the claim's value."""
+    if not who.may("subscribe", channel.spec.name):
+        raise Refused(f"the token does not allow subscribing to {channel.spec.name!r}")
+    pins = {name.lower(): value for name, value in who.pins(channel.spec.name).items()}
+    for parameter, value in zip(channel.spec.parameters, values, strict=True):
+        if parameter.name.lower() in pins:
+            must = parameter.type.parse(pins[parameter.name.lower()], parameter.name)
+            if value != must:
+                raise BadArgument(parameter.name, "the value that the token pins it to", value)
+    return values
+
+
+def _check_owner(tx: Tx, ids: Sequence[str], who: Principal) -> None:
+    if who.may("admin") or who.may("broker", "*"):
+        return
+    for id, owner in table.owners(tx, ids):
+        if owner != who.subject:
+            raise Refused(f"subscription {id!r} belongs to someone else")
