@@ -32,8 +32,8 @@ KNOWN = words(
     Abs Acos Asin Atan Atan2 Cbrt Ceil Cos Degrees Exp Floor Greatest IsNan Least Ln Log Nanvl Pi Pow Radians
     Rint Round Sign Sin Sqrt Tan Trunc WidthBucket
     Ascii Chr Concat ConcatWs Contains EndsWith Initcap Left Length Levenshtein Lower Pad RegexpCount RegexpExtract
-    RegexpExtractAll RegexpInstr RegexpLike RegexpReplace RegexpSubstr Repeat Replace Reverse Right Soundex Space
-    Split SplitPart StartsWith StrPosition Substring SubstringIndex Translate Trim Upper MD5 SHA SHA2 Hex
+    RegexpExtractAll RegexpInstr RegexpLike RegexpReplace RegexpSplit RegexpSubstr Repeat Replace Reverse Right Soundex
+    Space Split SplitPart StartsWith StrPosition Substring SubstringIndex Translate Trim Upper MD5 SHA SHA2 Hex
     AddMonths CurrentDate CurrentTimestamp Date DateAdd DateDiff DateFromParts DateFromUnixDate DateSub DateTrunc
     Day DayOfMonth DayOfWeek DayOfYear Extract Hour LastDay MakeInterval Minute Month MonthsBetween NextDay Quarter
     Second StrToDate StrToTime StrToUnix TimestampAdd TimestampDiff TimestampSub TimestampTrunc TimeToStr TimeToUnix

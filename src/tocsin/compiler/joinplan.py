@@ -10,14 +10,15 @@ from tocsin.compiler.before import branches
 from tocsin.compiler.drivers import Drivers, attach_relations, is_new_table
 from tocsin.compiler.functions import expand, print_sql
 from tocsin.compiler.gridplan import join_grid
-from tocsin.compiler.keying import Inexpressible, Keying, correlate, key_core, key_with
+from tocsin.compiler.keyed import Keying
+from tocsin.compiler.keying import key_core, key_with
 from tocsin.compiler.laterals import order_by_aliases
 from tocsin.compiler.plan import PARAMETER, SEQUENCE, SUBSCRIPTION, Grid, JoinPlan, SubscriptionShape
 from tocsin.compiler.problem import Problem
-from tocsin.compiler.ranking import Ranking, detach, finished
+from tocsin.compiler.ranking import detach, finished
 from tocsin.compiler.sequence import carry_sequence, fans_out
 from tocsin.compiler.spatial import Space, join_on_cells
-from tocsin.compiler.trees import column, joins_of, sources_of
+from tocsin.compiler.trees import joins_of, sources_of
 
 
 @dataclass
@@ -35,24 +36,9 @@ class Joined:
 
 
 def join_plan(problem: Problem, drivers: Drivers) -> Joined:
-    """The plan as a tree; where the join cannot say it, the query is wrapped as LATERAL."""
-    try:
-        return _joined(problem.copy(), drivers)
-    except Inexpressible:
-        return _wrapped(problem)
-
-
-def flat_name(channel: str) -> str:
-    return f"tocsin_{channel.lower()}_subs"
-
-
-def grid_name(channel: str) -> str:
-    return f"tocsin_{channel.lower()}_grid"
-
-
-def _joined(problem: Problem, drivers: Drivers) -> Joined:
+    """The plan as a tree."""
     tree, outputs = problem.tree, problem.outputs
-    keying = Keying(problem.source, flat_name(problem.channel))
+    keying = Keying(problem.source, flat_name(problem.channel), tuple(problem.parameters))
     is_ranked = fans_out(tree, problem.catalog)
     sequence = carry_sequence(tree)
     with_ = key_with(tree, keying)
@@ -63,8 +49,29 @@ def _joined(problem: Problem, drivers: Drivers) -> Joined:
         core = _core(tree, keying, sequence)
     space = _space(problem)
     grid = _grid(core, keying, space, problem)
-    join_on_cells(core, space)
-    return _finish(problem, core, with_, ranking, outputs, is_ranked, grid)
+    for part in (core, with_):
+        if part is not None:
+            join_on_cells(part, space)
+    _broadcast_new(core)
+    final = finished(core, ranking, [SUBSCRIPTION], outputs, problem.columns, is_ranked=is_ranked)
+    final.set("with_", with_)
+    _complete(final, problem)
+    name = grid_name(problem.channel) if grid else flat_name(problem.channel)
+    return Joined(final, name, grid, keying.has_lateral)
+
+
+def _complete(final: exp.Select, problem: Problem) -> None:
+    order_by_aliases(final)
+    attach_relations(final, problem.catalog)
+    expand(final)
+
+
+def flat_name(channel: str) -> str:
+    return f"tocsin_{channel.lower()}_subs"
+
+
+def grid_name(channel: str) -> str:
+    return f"tocsin_{channel.lower()}_grid"
 
 
 def _core(query: exp.Query, keying: Keying, sequence: exp.Expr) -> exp.Query:
@@ -97,27 +104,6 @@ def _grid(core: exp.Query, keying: Keying, space: Space, problem: Problem) -> Gr
     return join_grid(core, grid_name(problem.channel), space)
 
 
-def _finish(
-    problem: Problem,
-    core: exp.Query,
-    with_: exp.With | None,
-    ranking: Ranking,
-    outputs: list[str],
-    is_ranked: bool,
-    grid: Grid | None,
-) -> Joined:
-    if with_ is not None:
-        join_on_cells(with_, _space(problem))
-    _broadcast_new(core)
-    final = finished(core, ranking, [SUBSCRIPTION], outputs, problem.columns, is_ranked=is_ranked)
-    final.set("with_", with_)
-    order_by_aliases(final)
-    attach_relations(final, problem.catalog)
-    expand(final)
-    name = grid_name(problem.channel) if grid else flat_name(problem.channel)
-    return Joined(final, name, grid, False)
-
-
 def _broadcast_new(core: exp.Query) -> None:
     """New records are few, subscriptions many and cached: the records travel."""
     for select in core.find_all(exp.Select):
@@ -125,26 +111,3 @@ def _broadcast_new(core: exp.Query) -> None:
         if new and joins_of(select):
             tables = [exp.Table(this=exp.to_identifier(alias)) for alias in new]
             select.set("hint", exp.Hint(expressions=[exp.JoinHint(this="BROADCAST", expressions=tables)]))
-
-
-def _wrapped(problem: Problem) -> Joined:
-    """``FROM subscriptions, LATERAL (the query)``, parameters as columns of the subscription."""
-    tree, outputs = problem.tree, problem.outputs
-    keying = Keying(problem.source, flat_name(problem.channel))
-    sequence = carry_sequence(tree)
-    ranking = detach(problem.source, tree, keep_order=True)
-    if isinstance(tree, exp.Select):
-        tree.append("expressions", exp.alias_(sequence.copy(), SEQUENCE))
-    alias = keying.alias()
-    correlate(tree, keying, alias)
-    carried = column("__q", SEQUENCE) if isinstance(tree, exp.Select) else exp.Literal.number(0)
-    names = [p.alias_or_name for p in tree.selects if p.alias_or_name != SEQUENCE]
-    lateral = exp.Lateral(this=exp.Subquery(this=tree), alias=exp.TableAlias(this=exp.to_identifier("__q")))
-    core = (
-        exp.select(column(alias, SUBSCRIPTION), exp.alias_(carried, SEQUENCE), *(column("__q", n) for n in names))
-        .from_(exp.alias_(exp.to_table(keying.relation), alias, table=True))
-        .join(lateral, join_type="cross")
-    )
-    joined = _finish(problem, core, None, ranking, outputs, True, None)
-    joined.is_lateral = True
-    return joined

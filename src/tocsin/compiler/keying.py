@@ -7,7 +7,7 @@ The rewrite follows the shape of the query:
 - *SELECT*: the subscriptions' relation joins FROM, and ``:p`` is its column ``p_p``. It stands first, so
   that conditions with parameters may be in the ON of LEFT joins: (s × A) LEFT JOIN B keeps each pair of s
   and A, as it must. After RIGHT and FULL joins it stands last, which is right only as long as no ON
-  has parameters; otherwise `Inexpressible` is raised and the whole query is wrapped as LATERAL.
+  has parameters; otherwise see ``outerjoins``.
 - *derived tables and WITH queries with parameters* are keyed themselves and join on ``__bs``. Those
   without stay as they are.
 - *aggregates* group by ``__bs`` as well (and by the parameters that they show, which ``__bs`` determines).
@@ -20,11 +20,11 @@ The rewrite follows the shape of the query:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from tocsin.compiler.parse import Source
+from tocsin.compiler.keyed import Keying
+from tocsin.compiler.outerjoins import key_every_source
 from tocsin.compiler.plan import PARAMETER, SUBSCRIPTION
 from tocsin.compiler.ranking import detach, limited
 from tocsin.compiler.trees import (
@@ -44,31 +44,6 @@ from tocsin.compiler.trees import (
 )
 
 
-class Inexpressible(Exception):
-    """The join cannot say it; the message tells a user why."""
-
-
-@dataclass
-class Keying:
-    """One rewriting: the subscriptions' relation, and the WITH queries that got a ``__bs``."""
-
-    source: Source
-    relation: str
-    ctes: set[str] = field(default_factory=set)
-    uses: int = 0  # of the subscriptions' relation
-
-    def alias(self) -> str:
-        """A name for one more use of the subscriptions' relation."""
-        self.uses += 1
-        return "__s" if self.uses == 1 else f"__s{self.uses}"
-
-    def depends(self, node: exp.Expr) -> bool:
-        """Whether a part of the query has parameters, by itself or through a WITH query."""
-        return any(
-            isinstance(n, exp.Placeholder) or (isinstance(n, exp.Table) and n.name in self.ctes) for n in node.walk()
-        )
-
-
 def key_with(query: exp.Query, keying: Keying) -> exp.With | None:
     """Take WITH off a query, its queries keyed where they depend on parameters."""
     with_: exp.With | None = query.args.get("with_")
@@ -80,21 +55,25 @@ def key_with(query: exp.Query, keying: Keying) -> exp.With | None:
     return with_
 
 
-def keyed(query: exp.Query, keying: Keying) -> exp.Query:
-    """``query``, inside another one, with ``__bs`` as its first output."""
+def keyed(query: exp.Query, keying: Keying, *, is_inner_query: bool = True) -> exp.Query:
+    """``query``, a part of another one, with ``__bs`` as its first output."""
     with_ = key_with(query, keying)
     outputs = [p.alias_or_name for p in query.selects]
     ranking = detach(keying.source, query, keep_order=False)
-    result = limited(key_core(query, keying, is_inner_query=True), ranking, [SUBSCRIPTION], outputs)
+    result = limited(key_core(query, keying, is_inner_query=is_inner_query), ranking, [SUBSCRIPTION], outputs)
     result.set("with_", with_)
     return result
 
 
 def key_core(query: exp.Query, keying: Keying, *, is_inner_query: bool) -> exp.Query:
-    """The same for a query without WITH, ORDER BY and LIMIT."""
+    """The same for a query without WITH, ORDER BY and LIMIT.
+
+    An aggregate over everything that is the channel's whole query, or an arm of it, gives no row for a
+    subscription without rows: nobody is notified that nothing happened.
+    """
     if isinstance(query, exp.SetOperation):
         for arm in ("this", "expression"):
-            query.set(arm, _arm(keyed(unwrapped(query.args[arm]), keying)))
+            query.set(arm, _arm(keyed(unwrapped(query.args[arm]), keying, is_inner_query=is_inner_query)))
         return query
     assert isinstance(query, exp.Select)
     if is_inner_query and is_global_aggregate(query):
@@ -103,44 +82,46 @@ def key_core(query: exp.Query, keying: Keying, *, is_inner_query: bool) -> exp.Q
 
 
 def _arm(query: exp.Query) -> exp.Expr:
-    """An arm of a set operation, in parentheses where it has a WITH of its own."""
-    return exp.Subquery(this=query) if query.args.get("with_") else query
+    """An arm of a set operation, in parentheses where it is one itself or has a WITH of its own."""
+    return exp.Subquery(this=query) if isinstance(query, exp.SetOperation) or query.args.get("with_") else query
 
 
 def _per_subscription(query: exp.Select, keying: Keying) -> exp.Select:
     """``SELECT __bs, … FROM subscriptions, LATERAL (query)``: a row for each, even of no rows."""
     alias = keying.alias()
+    keying.has_lateral = True
     outputs = [p.alias_or_name for p in query.expressions]
     correlate(query, keying, alias)
     outer = exp.select(exp.alias_(column(alias, SUBSCRIPTION), SUBSCRIPTION), *(column("__one", o) for o in outputs))
     lateral = exp.Lateral(this=exp.Subquery(this=query), alias=exp.TableAlias(this=exp.to_identifier("__one")))
-    return outer.from_(_subscriptions(keying, alias)).join(lateral, join_type="cross")
-
-
-def _subscriptions(keying: Keying, alias: str) -> exp.Table:
-    table = exp.to_table(keying.relation)
-    table.set("alias", exp.TableAlias(this=exp.to_identifier(alias)))
-    return table
+    return outer.from_(keying.table(alias)).join(lateral, join_type="cross")
 
 
 def _key_select(select: exp.Select, keying: Keying) -> exp.Select:
     flatten_inner_joins(select)
     own = any(keying.depends(part) for part in own_parts(select))
     inner = _key_sources(select, keying)
-    anchor = _anchor(select, inner)
-    if own or anchor is None:
-        alias = keying.alias()
-        _insert_subscriptions(select, keying, alias, has_keyed_sources=bool(inner))
-    else:
-        alias = anchor
-    for other in inner:
-        if other != alias:
-            _join_on_subscription(select, other, alias)
+    alias = _joined_alias(select, keying, inner, own)
     correlate_clauses(select, keying, alias)
     _partition_windows(select, alias)
     _group(select, alias)
     select.set("expressions", [exp.alias_(column(alias, SUBSCRIPTION), SUBSCRIPTION), *select.expressions])
     return select
+
+
+def _joined_alias(select: exp.Select, keying: Keying, inner: list[str], own: bool) -> str:
+    """Bring ``__bs`` into FROM; the alias that has it, and the parameters where ``own`` asks for them."""
+    joins = joins_of(select)
+    if any(j.side in ("RIGHT", "FULL") for j in joins) and (inner or any(keying.depends(j) for j in joins)):
+        return key_every_source(select, keying, inner)
+    anchor = _anchor(select, inner)
+    alias = anchor if anchor is not None and not own else keying.alias()
+    if alias != anchor:
+        _insert_subscriptions(select, keying, alias)
+    for other in inner:
+        if other != alias:
+            _join_on_subscription(select, other, alias)
+    return alias
 
 
 def _key_sources(select: exp.Select, keying: Keying) -> list[str]:
@@ -157,20 +138,14 @@ def _key_sources(select: exp.Select, keying: Keying) -> list[str]:
 
 def _anchor(select: exp.Select, keyed_aliases: Sequence[str]) -> str | None:
     """A keyed source whose ``__bs`` is there in every row: not one that an outer join may fill with NULLs."""
-    joins = joins_of(select)
-    if any(join.side in ("RIGHT", "FULL") for join in joins):
-        return None
     sure = {select.args["from_"].this.alias_or_name} if "from_" in select.args else set()
-    sure |= {join.this.alias_or_name for join in joins if is_inner(join)}
+    sure |= {join.this.alias_or_name for join in joins_of(select) if is_inner(join)}
     return next((alias for alias in keyed_aliases if alias in sure), None)
 
 
-def _insert_subscriptions(select: exp.Select, keying: Keying, alias: str, *, has_keyed_sources: bool) -> None:
-    table = _subscriptions(keying, alias)
-    joins = joins_of(select)
+def _insert_subscriptions(select: exp.Select, keying: Keying, alias: str) -> None:
+    table, joins = keying.table(alias), joins_of(select)
     if any(join.side in ("RIGHT", "FULL") for join in joins):
-        if has_keyed_sources or any(keying.depends(join) for join in joins):
-            raise Inexpressible("it has parameters below a RIGHT or FULL join")
         select.set("joins", [*joins, exp.Join(this=table, kind="CROSS")])
         return
     first = select.args.get("from_")

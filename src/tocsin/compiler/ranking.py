@@ -7,7 +7,7 @@ give the same result on every run. ``__ord`` ranks the rows of one (subscription
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -86,9 +86,9 @@ def _without_aliases(value: exp.Expr, outputs: dict[str, exp.Expr]) -> exp.Expr:
 
 
 def _row_number(partition: Sequence[str], ranking: Ranking, outputs: Sequence[str]) -> exp.Window:
-    named = {key.this.name for key in ranking.order}
+    named = {key.this.name.lower() for key in ranking.order}
     keys = [key.copy() for key in ranking.order]
-    keys += [exp.Ordered(this=exp.column(o), nulls_first=True) for o in outputs if o not in named]
+    keys += [exp.Ordered(this=exp.column(o), nulls_first=True) for o in outputs if o.lower() not in named]
     return exp.Window(
         this=exp.RowNumber(),
         partition_by=[exp.column(p) for p in partition],
@@ -132,25 +132,42 @@ def finished(
     ``query`` gives the partition's columns, ``__seq`` and ``outputs``. A window is spent only where
     several rows can have the same partition and sequence.
     """
-    final = [exp.alias_(exp.column(o), n, quoted=True) for o, n in zip(outputs, names, strict=True)]
-    head: list[exp.Expr] = [exp.column(c) for c in (*partition, SEQUENCE)]
+    _rename(query, dict(zip(outputs, names, strict=True)))
+    head = (*partition, SEQUENCE)
     if ranking.limit is not None or ranking.offset:
-        numbered = exp.select("*", exp.alias_(_row_number(partition, ranking, outputs), _ROW)).from_(
+        numbered = exp.select("*", exp.alias_(_row_number(partition, ranking, names), _ROW)).from_(
             derived(query, "__q")
         )
-        ordinal = exp.alias_(exp.Sub(this=exp.column(_ROW), expression=exp.Literal.number(1)), ORDINAL)
-        return exp.select(*head, ordinal, *final).from_(derived(numbered, "__r")).where(*_bounds(ranking))
+        rows, row, bounds = derived(numbered, "__r"), exp.column(_ROW), _bounds(ranking)
+        return _headed(head, row, names).from_(rows).where(*bounds)
     if not is_ranked and isinstance(query, exp.Select):
-        return _unranked(query, (*partition, SEQUENCE), outputs, names)
-    row = _row_number((*partition, SEQUENCE), ranking, outputs)
+        return _unranked(query, head, names)
+    return _headed(head, _row_number(head, ranking, names), names).from_(derived(query, "__q"))
+
+
+def _headed(head: Sequence[str], row: exp.Expr, names: Sequence[str]) -> exp.Select:
     ordinal = exp.alias_(exp.Sub(this=row, expression=exp.Literal.number(1)), ORDINAL)
-    return exp.select(*head, ordinal, *final).from_(derived(query, "__q"))
+    return exp.select(*(exp.column(h) for h in head), ordinal, *(exp.column(n, quoted=True) for n in names))
 
 
-def _unranked(query: exp.Select, head: Sequence[str], outputs: Sequence[str], names: Sequence[str]) -> exp.Select:
-    """The query itself with ``__ord`` 0, its outputs renamed, its order keys dropped."""
-    given = {p.alias_or_name: p.unalias() for p in query.expressions}
+def _rename(query: exp.Expr, names: Mapping[str, str]) -> None:
+    """Give the outputs their final names here, at the source of each row.
+
+    Renamed above a UNION they would be columns twice, once to order by and once to give out, and Spark's
+    optimizer, which pushes both below the UNION and drops the alias, then rejects its own plan.
+    """
+    if isinstance(query, exp.SetOperation):
+        for arm in (query.this, query.expression):
+            _rename(arm, names)
+        return
+    for projection in query.selects if isinstance(query, exp.Query) else ():
+        if (name := names.get(projection.alias_or_name)) is not None:
+            projection.replace(exp.alias_(projection.unalias().copy(), name, quoted=True))
+
+
+def _unranked(query: exp.Select, head: Sequence[str], names: Sequence[str]) -> exp.Select:
+    """The query itself with ``__ord`` 0, its order keys dropped."""
+    given = {p.alias_or_name: p for p in query.expressions}
     ordinal = exp.alias_(exp.Literal.number(0), ORDINAL)
-    final = [exp.alias_(given[o], n, quoted=True) for o, n in zip(outputs, names, strict=True)]
-    query.set("expressions", [*(exp.alias_(given[h], h) for h in head), ordinal, *final])
+    query.set("expressions", [*(given[h] for h in head), ordinal, *(given[n] for n in names)])
     return query
