@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matching_worlds import arrow_columns, expected, found_by_row, record_table, worlds
 
+from support.matching_worlds import arrow_columns, expected, found_by_row, record_table, worlds
 from tocsin.matching.build import build_index
 from tocsin.matching.index import open_index
 from tocsin.matching.layered import LayeredIndex, bitset

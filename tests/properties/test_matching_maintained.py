@@ -12,8 +12,8 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from matching_worlds import arrow_columns, found_by_row, record_table, worlds
 
+from support.matching_worlds import arrow_columns, found_by_row, record_table, worlds
 from tocsin.matching.build import build_index
 from tocsin.matching.index import open_index
 from tocsin.matching.maintain import SubscriptionIndex

@@ -2,9 +2,9 @@
 
 The planar test is ``sqrt(dx*dx + dy*dy)`` in IEEE doubles, bit for bit what Spark computes. The
 great-circle test is the haversine ``2 R asin(sqrt(least(1, a)))`` with a = sin²(dlat/2) + cos(lat1)
-cos(lat2) sin²(dlon/2), dlat and dlon being differences of degrees turned into radians; a is a quarter
-of the squared chord between unit vectors, which decides quickly outside a band that is wide beside
-the rounding errors of both.
+cos(lat2) sin²(dlon/2), degrees being turned into radians first; a is a quarter of the squared chord
+between unit vectors, which decides quickly outside a band that is wide beside the rounding errors of
+both.
 
 A radius is held as a ``limit``: distance < r is distance <= the double before r. A limit of NaN
 stands for ``<= NaN``, which in Spark holds for every distance, NaN itself included.
@@ -52,9 +52,10 @@ def chord_band(limit: F64s) -> tuple[F64s, F64s]:
 
 @helper
 def _haversine(lat1: float, lon1: float, lat2: float, lon2: float) -> float:
-    s = math.sin(math.radians(lat2 - lat1) / 2.0)
-    t = math.sin(math.radians(lon2 - lon1) / 2.0)
-    a = s * s + math.cos(math.radians(lat1)) * math.cos(math.radians(lat2)) * t * t
+    p1, p2 = math.radians(lat1), math.radians(lat2)
+    s = math.sin((p2 - p1) / 2.0)
+    t = math.sin((math.radians(lon2) - math.radians(lon1)) / 2.0)
+    a = s * s + math.cos(p1) * math.cos(p2) * (t * t)
     return 2.0 * _R * math.asin(math.sqrt(a if a < 1.0 else 1.0))
 
 
