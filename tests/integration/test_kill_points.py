@@ -30,7 +30,7 @@ def kills(request: pytest.FixtureRequest) -> Iterator[Counter[str]]:
 @pytest.fixture(scope="module")
 def processes() -> multiprocessing.context.ForkServerContext:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["storage_world"])
+    context.set_forkserver_preload(["pandas", "storage_world"])
     return context
 
 

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+
+from tocsin.datacluster.storage import faults
+from tocsin.datacluster.storage.ledger import Ledger
+from tocsin.datacluster.storage.transaction import Tx, next_value, rows_in
+from tocsin.errors import Corrupt, StorageFull, Unavailable
+
+
+def _put(name: str, value: int = 1):
+    return lambda tx: tx.execute("INSERT INTO counter VALUES (?, ?)", (name, value))
+
+
+def _names(tx: Tx) -> list[str]:
+    return [name for (name,) in tx.rows("SELECT name FROM counter ORDER BY name")]
+
+
+def test_a_write_is_there_after_reopening(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "l") as ledger:
+        assert ledger.write(lambda tx: next_value(tx, "x", 3)) == 3
+    with Ledger(tmp_path / "l") as ledger:
+        assert ledger.write(lambda tx: next_value(tx, "x")) == 4
+
+
+def test_a_work_that_raises_undoes_only_itself(ledger: Ledger) -> None:
+    gate = threading.Event()
+    blocker = ledger.submit(lambda tx: gate.wait())
+
+    def fails(tx: Tx) -> None:
+        _put("bad")(tx)
+        raise KeyError("mine")
+
+    good, bad, more = ledger.submit(_put("a")), ledger.submit(fails), ledger.submit(_put("b"))
+    gate.set()
+    blocker.result()
+    good.result()
+    more.result()
+    with pytest.raises(KeyError, match="mine"):
+        bad.result()
+    assert ledger.read(_names) == ["a", "b"]
+
+
+def test_all_who_wait_share_one_commit(ledger: Ledger) -> None:
+    commits: list[str] = []
+    gate = threading.Event()
+    blocker = ledger.submit(lambda tx: gate.wait())
+    futures = [ledger.submit(_put(str(n))) for n in range(50)]
+    faults.install(lambda name: commits.append(name))
+    gate.set()
+    for future in (blocker, *futures):
+        future.result()
+    ledger.close()
+    assert commits.count("ledger.after-commit") <= 2
+
+
+def test_nobody_is_told_when_the_commit_fails(ledger: Ledger) -> None:
+    def broken(name: str) -> None:
+        if name == "ledger.before-commit":
+            raise OSError("no")
+
+    faults.install(broken)
+    with pytest.raises(OSError, match="no"):
+        ledger.write(_put("a"))
+    faults.install(None)
+    assert ledger.read(_names) == []
+    ledger.write(_put("b"))
+    assert ledger.read(_names) == ["b"]
+
+
+def test_a_full_disk_is_storage_full_and_the_ledger_goes_on(ledger: Ledger) -> None:
+    pages = ledger.write(lambda tx: tx.rows("PRAGMA page_count"))[0][0]
+    ledger.write(lambda tx: tx.rows(f"PRAGMA max_page_count = {pages + 1}"))
+    with pytest.raises(StorageFull, match="disk is full"):
+        ledger.write(_put("x" * 100_000))
+    ledger.write(_put("small"))
+    assert ledger.read(_names) == ["small"]
+
+
+def test_a_newer_schema_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    Ledger(tmp_path / "l").close()
+    with sqlite3.connect(tmp_path / "l") as connection:
+        connection.execute("INSERT INTO schema_version VALUES (99)")
+    with pytest.raises(Unavailable, match="schema version 99, this program knows versions up to"):
+        Ledger(tmp_path / "l")
+
+
+def test_a_file_that_is_no_ledger_is_corrupt(tmp_path: Path) -> None:
+    (tmp_path / "l").write_bytes(b"not a database " * 100)
+    with pytest.raises(Corrupt, match="does not verify"):
+        Ledger(tmp_path / "l")
+
+
+def test_a_reader_sees_one_state_while_others_write(ledger: Ledger) -> None:
+    def read_twice(tx: Tx) -> tuple[list[str], list[str]]:
+        first = _names(tx)
+        ledger.write(_put("later"))
+        return first, _names(tx)
+
+    assert ledger.read(read_twice) == ([], [])
+    assert ledger.read(_names) == ["later"]
+
+
+def test_a_reader_cannot_write(ledger: Ledger) -> None:
+    with pytest.raises(Unavailable, match="readonly"):
+        ledger.read(_put("a"))
+
+
+def test_a_work_that_starts_another_is_told_so(ledger: Ledger) -> None:
+    with pytest.raises(RuntimeError, match="must not start another"):
+        ledger.write(lambda tx: ledger.write(_put("a")))
+
+
+def test_closing_finishes_what_was_submitted_and_refuses_more(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "l", max_batch=3)
+    futures = [ledger.submit(_put(str(n))) for n in range(20)]
+    ledger.close()
+    assert all(future.result() == 1 for future in futures)
+    with pytest.raises(Unavailable, match="closed"):
+        ledger.write(_put("late"))
+
+
+def test_a_long_list_is_asked_in_parts(ledger: Ledger) -> None:
+    ledger.write(lambda tx: tx.executemany("INSERT INTO counter VALUES (?, 1)", [(str(n),) for n in range(1300)]))
+    found = ledger.read(
+        lambda tx: rows_in(
+            tx, "SELECT name FROM counter WHERE value = ? AND name IN (*)", [str(n) for n in range(1300)], (1,)
+        )
+    )
+    assert len(found) == 1300

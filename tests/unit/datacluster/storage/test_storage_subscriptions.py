@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import pytest
+
+from tocsin.datacluster.storage import catalog, executions
+from tocsin.datacluster.storage import subscriptions as s
+from tocsin.datacluster.storage.ledger import Ledger
+from tocsin.datacluster.storage.subscriptions import Added, Counts, Removed, Wanted
+from tocsin.errors import AlreadyExists, NotFound
+from tocsin.model.catalog import BrokerSpec, ChannelSpec
+
+
+class Held:
+    """A channel and two brokers, and the functions under test with less to write."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.channel = ledger.write(lambda tx: catalog.create_channel(tx, ChannelSpec("C", (), "q"), 0.0)).id
+        self.a, self.b = (
+            ledger.write(lambda tx, n=name: catalog.create_broker(tx, BrokerSpec(n, "u"))).id for name in "ab"
+        )
+
+    def add(self, *keys: str, broker: int | None = None, id: str | None = None) -> list[Added]:
+        wanted = [Wanted(key, broker or self.a, "owner", id) for key in keys]
+        return self.ledger.write(lambda tx: s.add_subscriptions(tx, self.channel, wanted, 7.0))
+
+    def remove(self, *added: Added) -> list[Removed]:
+        return self.ledger.write(lambda tx: s.remove_subscriptions(tx, [a.id for a in added]))
+
+    def backends(self, since: int = 0) -> list[s.BackendRow]:
+        return self.ledger.read(lambda tx: list(s.backends_since(tx, self.channel, since)))
+
+    def counts(self) -> Counts:
+        return self.ledger.read(lambda tx: s.counts(tx, self.channel))
+
+    def version(self) -> int:
+        return self.ledger.read(s.current_version)
+
+
+@pytest.fixture
+def held(ledger: Ledger) -> Held:
+    return Held(ledger)
+
+
+def test_equal_arguments_share_a_backend_subscription(held: Held) -> None:
+    first, second, other = held.add("[1]", "[1]", "[2]")
+    assert (first.backend_no, second.backend_no, other.backend_no) == (1, 1, 2)
+    assert first.id != second.id
+    assert held.counts() == Counts(3, 2)
+
+
+def test_numbers_are_dense_from_one_per_channel(held: Held) -> None:
+    held.add("[1]", "[2]")
+    held.add("[2]", "[3]")
+    assert [row.no for row in held.backends()] == [1, 2, 3]
+
+
+def test_only_the_call_that_changes_the_active_set_says_so(held: Held) -> None:
+    assert held.add("[1]")[0].backend_changed
+    assert not held.add("[1]")[0].backend_changed
+
+
+def test_a_recreated_backend_subscription_keeps_its_number(held: Held) -> None:
+    (first,) = held.add("[1]")
+    assert held.remove(first)[0].backend_gone
+    assert held.counts() == Counts(0, 0)
+    (again,) = held.add("[1]")
+    assert (again.backend_no, again.backend_changed) == (first.backend_no, True)
+
+
+def test_a_backend_subscription_is_gone_with_its_last_holder(held: Held) -> None:
+    first, second = held.add("[1]", "[1]")
+    assert [r.backend_gone for r in held.remove(first)] == [False]
+    assert [r.backend_gone for r in held.remove(second)] == [True]
+    assert [row.active for row in held.backends()] == [False]
+
+
+def test_a_broker_is_detached_with_its_own_last_holder(held: Held) -> None:
+    (on_a,), (on_b,) = held.add("[1]", broker=held.a), held.add("[1]", broker=held.b)
+    (removed,) = held.remove(on_a)
+    assert (removed.is_detached, removed.backend_gone) == (True, False)
+    assert held.ledger.read(lambda tx: list(s.attachments(tx, held.channel))) == [(1, held.b, on_b.since_execution)]
+
+
+def test_changes_since_a_version_are_only_those(held: Held) -> None:
+    (first,) = held.add("[1]")
+    held.add("[2]")
+    seen = held.version()
+    held.add("[2]")
+    assert held.backends(seen) == []
+    held.remove(first)
+    held.add("[3]")
+    assert [(row.no, row.active) for row in held.backends(seen)] == [(1, False), (3, True)]
+
+
+def test_asking_again_with_the_same_id_gives_the_same_subscription(held: Held) -> None:
+    first = held.add("[1]", id="mine")
+    again = held.add("[1]", id="mine")
+    assert (again[0].id, again[0].backend_no, again[0].since_execution) == ("mine", 1, first[0].since_execution)
+    assert held.counts() == Counts(1, 1)
+
+
+def test_an_id_with_other_arguments_is_refused_and_changes_nothing(held: Held) -> None:
+    held.add("[1]", id="mine")
+    with pytest.raises(AlreadyExists, match="mine"):
+        held.add("[2]", id="mine")
+    assert held.counts() == Counts(1, 1)
+    assert len(held.backends()) == 1
+
+
+def test_it_counts_from_the_execution_after_the_last_started(held: Held) -> None:
+    assert held.add("[1]")[0].since_execution == 1
+    held.ledger.write(lambda tx: executions.begin(tx, held.channel, {}, 1.0))
+    assert held.add("[1]")[0].since_execution == 2
+
+
+def test_moving_changes_the_broker_and_says_where_live_begins(held: Held) -> None:
+    (added,) = held.add("[1]")
+    held.ledger.write(lambda tx: executions.begin(tx, held.channel, {}, 1.0))
+    (moved,) = held.ledger.write(lambda tx: s.move_subscriptions(tx, [added.id, "unknown"], held.b))
+    assert (moved.from_broker_id, moved.broker_id, moved.since_execution, moved.live_from) == (held.a, held.b, 1, 2)
+    assert held.ledger.read(lambda tx: list(s.attachments(tx, held.channel))) == [(1, held.b, 1)]
+
+
+def test_removing_what_is_unknown_removes_nothing(held: Held) -> None:
+    held.add("[1]")
+    assert held.ledger.write(lambda tx: s.remove_subscriptions(tx, ["unknown"])) == []
+    assert held.counts() == Counts(1, 1)
+
+
+def test_pages_list_every_subscription_once(held: Held) -> None:
+    added = held.add(*[f"[{n % 7}]" for n in range(25)]) + held.add("[1]", broker=held.b)
+    found: list[s.SubscriptionRow] = []
+    after = ""
+    while page := held.ledger.read(lambda tx, a=after: s.list_subscriptions(tx, held.channel, limit=4, after=a)):
+        found += page
+        after = page[-1].id
+    assert sorted(row.id for row in found) == sorted(a.id for a in added)
+    on_b = held.ledger.read(lambda tx: s.list_subscriptions(tx, None, held.b))
+    assert [(row.id, row.params_key, row.owner) for row in on_b] == [(added[-1].id, "[1]", "owner")]
+    assert held.ledger.read(lambda tx: s.get_subscription(tx, added[0].id)).params_key == "[0]"
+
+
+def test_an_unknown_channel_or_subscription_is_not_found(held: Held) -> None:
+    with pytest.raises(NotFound, match="channel"):
+        held.ledger.write(lambda tx: s.add_subscriptions(tx, 999, [Wanted("[]", held.a, "o")], 0.0))
+    with pytest.raises(NotFound, match="subscription"):
+        held.ledger.read(lambda tx: s.get_subscription(tx, "none"))
