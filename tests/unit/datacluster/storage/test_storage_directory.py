@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import os
+import resource
+from pathlib import Path
+
+import pytest
+
+from tocsin.datacluster.storage import catalog, executions
+from tocsin.datacluster.storage.directory import DataDirectory, Swept
+from tocsin.datacluster.storage.executions import ExecutionStats, ResultFile
+from tocsin.datacluster.storage.files import make_directory, write_atomically
+from tocsin.datacluster.storage.ledger import Ledger
+from tocsin.errors import StorageFull, Unavailable
+from tocsin.model.catalog import ChannelSpec, DatasetSpec
+
+
+def test_a_second_process_is_told_who_holds_the_directory(tmp_path: Path) -> None:
+    with DataDirectory(tmp_path), pytest.raises(Unavailable, match=f"in use by process {os.getpid()}; stop it"):
+        DataDirectory(tmp_path)
+    DataDirectory(tmp_path).close()
+
+
+def test_the_sweep_deletes_what_the_ledger_does_not_name(tmp_path: Path) -> None:
+    with DataDirectory(tmp_path) as directory, Ledger(directory.ledger_path) as ledger:
+        channel = ledger.write(lambda tx: catalog.create_channel(tx, ChannelSpec("C", (), "q"), 0.0)).id
+        dataset = ledger.write(lambda tx: catalog.create_dataset(tx, DatasetSpec("D", ()))).id
+        run = ledger.write(lambda tx: executions.begin(tx, channel, {}, 0.0))
+        files = [ResultFile(f"{channel}/named.arrow", 1, 1, 1)]
+        ledger.write(lambda tx: executions.commit(tx, run, files, ExecutionStats(rows=1), [], 1.0))
+        kept = [directory.results_root / str(channel) / "named.arrow", directory.dataset(dataset) / "log" / "1.log"]
+        orphans = [
+            directory.results_root / str(channel) / "other-attempt.arrow",
+            directory.results_root / str(channel) / "half.arrow.tmp",
+            directory.results_root / "999" / "dropped-channel.arrow",
+            directory.dataset(888) / "dropped-dataset.parquet",
+        ]
+        for path in (*kept, *orphans):
+            make_directory(path.parent)
+            path.write_text("12")
+        assert directory.sweep(ledger) == Swept(3, 1, 8)
+        assert all(path.exists() for path in kept)
+        assert not any(path.exists() for path in orphans)
+        assert not (directory.results_root / "999").exists()
+        assert directory.sweep(ledger) == Swept(0, 0, 0)
+
+
+def test_a_full_disk_leaves_the_old_file_and_no_temporary_one(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    try:
+        with pytest.raises(StorageFull, match="file cannot grow"):
+            write_atomically(path, lambda file: file.write(bytes(10_000)), "manifest.before-switch")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+    assert path.read_bytes() == b"old"
