@@ -3,11 +3,13 @@
 ::
 
     lock            held by the running process
+    processes       those that it started and that write here
     ledger.db       the commit point
     datasets/<id>/  one directory a dataset
     results/<id>/   one directory a channel; file names carry execution and attempt
 
-Everything that the ledger does not name is left over from a kill and deleted at start.
+Everything that the ledger does not name is left over from a kill and deleted at start, once the
+processes of the killed run are gone: until then they may still write.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +26,7 @@ from tocsin.datacluster.storage.files import TEMPORARY, make_directory, sync_dir
 from tocsin.datacluster.storage.transaction import Transactions, Tx
 from tocsin.errors import Unavailable
 
+_GONE = "gone"
 __all__ = ["DataDirectory", "Swept", "sync_directory"]
 
 
@@ -60,8 +64,14 @@ class DataDirectory:
     def dataset(self, dataset_id: int) -> Path:
         return self.datasets_root / str(dataset_id)
 
-    def sweep(self, ledger: Transactions) -> Swept:
+    def note_process(self, pid: int) -> None:
+        """Remember a process that this one started and that writes here."""
+        with (self.root / "processes").open("a") as file:
+            file.write(f"{pid} {_started_at(pid)}\n")
+
+    def sweep(self, ledger: Transactions, patience_s: float = 30.0) -> Swept:
         """Delete what no row of the ledger names. Call it before anything writes."""
+        self._await_former(patience_s)
         known, channels, datasets = ledger.read(_known)
         files = size = 0
         for path in [p for p in self.results_root.glob("*/*") if f"{p.parent.name}/{p.name}" not in known]:
@@ -76,6 +86,17 @@ class DataDirectory:
         for path in self.root.glob(f"*{TEMPORARY}"):
             path.unlink()
         return Swept(files, len(dropped), size)
+
+    def _await_former(self, patience_s: float) -> None:
+        """Wait until the processes that a former run noted are gone."""
+        path = self.root / "processes"
+        noted = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+        deadline = time.monotonic() + patience_s
+        while alive := [pid for pid, started in noted if _started_at(int(pid)) == started != _GONE]:
+            if time.monotonic() > deadline:
+                raise Unavailable(f"process {alive[0]} of a former run still uses {self.root}; stop it")
+            time.sleep(0.05)
+        path.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Let the lock go."""
@@ -101,6 +122,19 @@ def _locked(path: Path) -> int:
     os.ftruncate(handle, 0)
     os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
     return handle
+
+
+def _started_at(pid: int) -> str:
+    """When a process started, as the system counts, so that a reused number is told apart."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        pass
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return _GONE
+    return "unknown"
 
 
 def _known(tx: Tx) -> tuple[set[str], set[str], set[str]]:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,3 +59,14 @@ def test_a_full_disk_leaves_the_old_file_and_no_temporary_one(tmp_path: Path) ->
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
     assert path.read_bytes() == b"old"
+
+
+def test_the_sweep_waits_for_the_processes_of_a_former_run(tmp_path: Path) -> None:
+    with DataDirectory(tmp_path) as directory, Ledger(directory.ledger_path) as ledger:
+        process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+        directory.note_process(process.pid)
+        with pytest.raises(Unavailable, match=f"process {process.pid} of a former run still uses"):
+            directory.sweep(ledger, patience_s=0.0)
+        process.communicate(b"\n")
+        directory.sweep(ledger)
+        assert not (tmp_path / "processes").exists()
