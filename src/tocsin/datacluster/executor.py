@@ -87,28 +87,41 @@ class Executor:
         began = self._clock.monotonic()
         now = self._clock.now()
         begun = self._begin(ready, now)
-        runs = [self._run(channel, windows, now) for channel, windows in ready]
         try:
-            outcomes = self._evaluate([channel for channel, _ in ready], runs)
+            outcomes = self._outcomes(ready, now)
         finally:
             for channel, _ in ready:
                 channel.subscriptions.release()
-        started = begun.result()
+            started = begun.result()
+            for (channel, _), execution in zip(ready, started, strict=True):
+                channel.started = execution  # whatever happens next, the next attempt has these bounds
         duration = self._clock.monotonic() - began
         ticks = [
-            self._end(channel, windows, execution, outcome, duration)
-            for (channel, windows), execution, outcome in zip(ready, started, outcomes, strict=True)
+            self._end(channel, windows, outcome, duration)
+            for (channel, windows), outcome in zip(ready, outcomes, strict=True)
         ]
         self._commit(started, ticks)
         return ticks
 
-    def _evaluate(self, channels: Sequence[Channel], runs: Sequence[Run]) -> list[Outcome | ExecutionFailed]:
+    def _outcomes(
+        self, ready: Sequence[tuple[Channel, Mapping[str, Window]]], now: float
+    ) -> list[Outcome | ExecutionFailed]:
         """One job for the channels that somebody subscribed to; the others only move their windows."""
-        has_readers = [channel.subscriptions.backends > 0 for channel in channels]
-        wanted = [run for run, is_read in zip(runs, has_readers, strict=True) if is_read]
-        evaluate = self._engine.run_index if channels[0].strategy == "index" else self._engine.run_join
+        runs = [self._prepared(channel, windows, now) for channel, windows in ready]
+        wanted = [run for run in runs if isinstance(run, Run)]
+        evaluate = self._engine.run_index if ready[0][0].strategy == "index" else self._engine.run_join
         found = iter(evaluate(wanted) if wanted else [])
-        return [next(found) if is_read else NOTHING for is_read in has_readers]
+        return [next(found) if isinstance(run, Run) else run for run in runs]
+
+    def _prepared(self, channel: Channel, windows: Mapping[str, Window], now: float) -> Run | Outcome | ExecutionFailed:
+        """What to evaluate; a channel whose subscriptions cannot be laid out fails alone."""
+        if channel.subscriptions.backends == 0:
+            return NOTHING
+        try:
+            return self._run(channel, windows, now)
+        except Exception as problem:
+            log.exception("the subscriptions of %s could not be laid out", channel.spec.name)
+            return ExecutionFailed(channel.spec.name, f"{type(problem).__name__}: {problem}", channel.spec.query)
 
     def _begin(self, ready: Sequence[tuple[Channel, Mapping[str, Window]]], now: float) -> Future[list[Execution]]:
         wanted = [(c.id, {self._id(d): (w.after, w.through) for d, w in windows.items()}) for c, windows in ready]
@@ -129,15 +142,9 @@ class Executor:
         return directory
 
     def _end(
-        self,
-        channel: Channel,
-        windows: Mapping[str, Window],
-        execution: Execution,
-        outcome: Outcome | ExecutionFailed,
-        duration: float,
+        self, channel: Channel, windows: Mapping[str, Window], outcome: Outcome | ExecutionFailed, duration: float
     ) -> Tick:
         if isinstance(outcome, ExecutionFailed):
-            channel.started = execution
             return Tick(channel, has_more=True, problem=outcome, duration_s=duration, windows=windows)
         if outcome.files:
             sync_directory(self.results_directory(channel.id))
