@@ -146,11 +146,14 @@ def _distance_m(*arguments: exp.Expr) -> exp.Expr:
     return exp.maybe_parse(text, dialect=DIALECT)
 
 
+def words_of(text: exp.Expr) -> exp.Expr:
+    """The words of a text in lower case: its maximal runs of letters and digits, and maybe an empty one."""
+    return exp.func("SPLIT", exp.Lower(this=text.copy()), exp.Literal.string(r"[^\p{L}\p{N}]+"), dialect=DIALECT)
+
+
 def _has_word(text: exp.Expr, word: exp.Expr) -> exp.Expr:
-    """The text's words are its maximal runs of letters and digits; splitting leaves empty strings at
-    the ends, so the empty word is excluded by hand."""
-    words = exp.func("SPLIT", exp.Lower(this=text.copy()), exp.Literal.string(r"[^\p{L}\p{N}]+"), dialect=DIALECT)
-    found = exp.ArrayContains(this=words, expression=exp.Lower(this=word.copy()))
+    """Splitting leaves empty strings at the ends, so the empty word is excluded by hand."""
+    found = exp.ArrayContains(this=words_of(text), expression=exp.Lower(this=word.copy()))
     return exp.paren(exp.and_(found, exp.NEQ(this=word.copy(), expression=exp.Literal.string(""))))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from tocsin.compiler.arrange import arrange
 from tocsin.compiler.drivers import attach_relations, is_new_table
 from tocsin.compiler.functions import expand, print_sql
 from tocsin.compiler.index import Conditions, NotIndexable, split_conditions
@@ -101,7 +102,10 @@ def _sql(problem: Problem, select: exp.Select, found: Conditions) -> str:
     probes = [exp.alias_(node, name) for name, node, _ in found.probes]
     select.set("expressions", [exp.alias_(sequence, SEQUENCE), *probes, *select.expressions])
     space = Space(problem.source, problem.cell, problem.max_radius, "", ())
-    join_on_cells(select, space)
+    for part in (select, with_):
+        if part is not None:
+            join_on_cells(part, space)
+            arrange(part)
     names = [name for name, _, _ in found.probes]
     final = finished(select, ranking, [], [*names, *outputs], [*names, *problem.columns], is_ranked=is_ranked)
     final.set("with_", with_)

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from tocsin.compiler.arrange import arrange
 from tocsin.compiler.before import branches
+from tocsin.compiler.disguised import join_on_items
 from tocsin.compiler.drivers import Drivers, attach_relations, is_new_table
 from tocsin.compiler.functions import expand, print_sql
 from tocsin.compiler.gridplan import join_grid
@@ -52,6 +54,8 @@ def join_plan(problem: Problem, drivers: Drivers) -> Joined:
     for part in (core, with_):
         if part is not None:
             join_on_cells(part, space)
+            join_on_items(part, space.subscriptions)
+            arrange(part)
     _broadcast_new(core)
     final = finished(core, ranking, [SUBSCRIPTION], outputs, problem.columns, is_ranked=is_ranked)
     final.set("with_", with_)
