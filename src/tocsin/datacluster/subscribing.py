@@ -122,10 +122,10 @@ def _apply_added(
     if channel is None:  # dropped meanwhile, and its subscriptions with it
         return
     fresh = {a.backend_no: v for a, v in zip(added, values, strict=True) if a.backend_changed}
-    channel.subscriptions.add(_ids(list(fresh)), list(fresh.values()), len(added))
-    backends = _ids([a.backend_no for a in added])
-    since = np.array([a.since_execution for a in added], np.int64)
-    channel.subscriptions.attachments.attach(broker_id, backends, since)
+    held = [a for a in added if a.is_new]  # one asked for again stays where it is
+    channel.subscriptions.add(_ids(list(fresh)), list(fresh.values()), len(held))
+    since = np.array([a.since_execution for a in held], np.int64)
+    channel.subscriptions.attachments.attach(broker_id, _ids([a.backend_no for a in held]), since)
 
 
 def _ids(numbers: Sequence[int]) -> np.ndarray[Any, np.dtype[np.uint32]]:

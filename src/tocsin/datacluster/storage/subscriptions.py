@@ -34,12 +34,16 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """``backend_changed``: this call made its backend subscription, or made it active again."""
+    """``backend_changed``: this call made its backend subscription, or made it active again.
+
+    ``is_new``: the subscription was not there before, and stands once among the answers.
+    """
 
     id: str
     backend_no: int
     since_execution: int
     backend_changed: bool
+    is_new: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +118,10 @@ def add_subscriptions(tx: Tx, channel_id: int, wanted: Sequence[Wanted], now: fl
     backends = _backends(tx, channel_id, {w.params_key for w in wanted}, last_no)
     ids = _ids(wanted, backends, now)
     fresh: list[Row] = []
+    are_new: list[bool] = []
     for id, want in zip(ids, wanted, strict=True):
         backend = backends[want.params_key]
+        are_new.append(id not in known)
         if id not in known:
             known[id] = (channel_id, backend.no, started + 1)
             backend.added += 1
@@ -124,8 +130,8 @@ def add_subscriptions(tx: Tx, channel_id: int, wanted: Sequence[Wanted], now: fl
             raise AlreadyExists("subscription", id)
     _store(tx, channel_id, backends, fresh)
     return [
-        Added(id, known[id][1], known[id][2], backends[want.params_key].is_changed)
-        for id, want in zip(ids, wanted, strict=True)
+        Added(id, known[id][1], known[id][2], backends[want.params_key].is_changed, is_new)
+        for id, want, is_new in zip(ids, wanted, are_new, strict=True)
     ]
 
 
