@@ -1,7 +1,8 @@
 """Delivers the outbox: one POST a broker with everything that waits for it, retried with back-off.
 
 A notice is an accelerator; a broker that never hears one still gets everything by pulling. Brokers are
-served in parallel, so one that hangs delays only itself.
+served in parallel, so one that hangs delays only itself, and one that does not answer is left alone for
+longer each time, however much comes for it meanwhile.
 """
 
 from __future__ import annotations
@@ -33,6 +34,14 @@ class NotifierOptions:
     parallel: int = 8
 
 
+@dataclass(frozen=True, slots=True)
+class _Pause:
+    """A broker that did not answer ``failures`` times in a row is left alone until then."""
+
+    failures: int
+    until: float
+
+
 class Notifier:
     """One thread that looks for due notices, and a small pool that sends them."""
 
@@ -51,6 +60,7 @@ class Notifier:
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._busy: dict[int, Future[None]] = {}
+        self._pauses: dict[int, _Pause] = {}
         self._pool = ThreadPoolExecutor(options.parallel, thread_name_prefix="notify")
         self._http = httpx.Client(timeout=options.timeout_s, trust_env=False)
         self._thread = threading.Thread(target=self._loop, name="notifier", daemon=True)
@@ -82,16 +92,16 @@ class Notifier:
 
     def _send_due(self) -> None:
         now = self._clock.now()
-        rows = self._ledger.read(lambda tx: outbox.due(tx, now, self._options.batch))
-        if not rows:
-            return
+        self._busy = {broker: sending for broker, sending in self._busy.items() if not sending.done()}
+        pausing = [broker for broker, pause in list(self._pauses.items()) if pause.until > now]
+        besides = [*self._busy, *pausing]
+        rows = self._ledger.read(lambda tx: outbox.due(tx, now, self._options.batch, besides))
         urls = self._urls()
         by_broker: dict[int, list[outbox.WaitingNotice]] = {}
         for row in rows:
             by_broker.setdefault(row.broker_id, []).append(row)
         for broker, mine in by_broker.items():
-            busy = self._busy.get(broker)
-            if broker in urls and (busy is None or busy.done()):
+            if broker in urls:
                 self._busy[broker] = self._pool.submit(self._send, broker, urls[broker], mine)
 
     def _send(self, broker: int, url: str, rows: Sequence[outbox.WaitingNotice]) -> None:
@@ -105,20 +115,24 @@ class Notifier:
             )
             answer.raise_for_status()
         except httpx.HTTPError as problem:
-            self._postpone(broker, ids, max(row.attempts for row in rows), f"{type(problem).__name__}: {problem}"[:300])
+            self._postpone(broker, ids, f"{type(problem).__name__}: {problem}"[:300])
             return
         except Exception as problem:
             log.exception("notices for broker %d could not be made", broker)
-            self._postpone(broker, ids, max(row.attempts for row in rows), type(problem).__name__)
+            self._postpone(broker, ids, type(problem).__name__)
             return
+        self._pauses.pop(broker, None)
         self.problems.pop(broker, None)
         self._count("delivered")
         self._ledger.write(lambda tx: outbox.delivered(tx, ids))
         self._wake.set()
 
-    def _postpone(self, broker: int, ids: Sequence[int], attempts: int, problem: str) -> None:
+    def _postpone(self, broker: int, ids: Sequence[int], problem: str) -> None:
+        """Try them again later; what comes for the broker meanwhile waits with them."""
         self.problems[broker] = problem
         self._count("failed")
-        wait = min(self._options.backoff_max_s, self._options.backoff_min_s * 2 ** min(attempts, 20))
+        failures = self._pauses[broker].failures + 1 if broker in self._pauses else 1
+        wait = min(self._options.backoff_max_s, self._options.backoff_min_s * 2 ** min(failures - 1, 20))
         due_at = self._clock.now() + wait
+        self._pauses[broker] = _Pause(failures, due_at)
         self._ledger.write(lambda tx: outbox.postpone(tx, ids, due_at, problem))

@@ -44,11 +44,12 @@ def enqueue(
     _coalesce(tx, sorted({n.broker_id for n in notices}), max_waiting)
 
 
-def due(tx: Tx, now: float, limit: int = 1000) -> list[WaitingNotice]:
-    """Notices to send now, oldest first."""
-    sql = """SELECT id, broker_id, channel_id, execution_no, body, attempts FROM outbox
-             WHERE due_at <= ? ORDER BY id LIMIT ?"""
-    return [WaitingNotice(*row) for row in tx.rows(sql, (now, limit))]
+def due(tx: Tx, now: float, limit: int = 1000, besides: Sequence[int] = ()) -> list[WaitingNotice]:
+    """Notices to send now, oldest first, leaving out those for the brokers in ``besides``."""
+    marks = ", ".join("?" * len(besides))
+    sql = f"""SELECT id, broker_id, channel_id, execution_no, body, attempts FROM outbox
+              WHERE due_at <= ? AND broker_id NOT IN ({marks}) ORDER BY id LIMIT ?"""  # noqa: S608
+    return [WaitingNotice(*row) for row in tx.rows(sql, (now, *besides, limit))]
 
 
 def next_due_at(tx: Tx) -> float | None:
