@@ -125,8 +125,9 @@ class Cluster:
         self._engine = Engine(self._spark, self._datasets, config.outbox.notify_max_ids, root / "results")
         limits = config.channels
         self._executor = Executor(
-            ledger, self._engine, self._datasets, root / "results", clock, limits.max_window_records
-        )
+            ledger, self._engine, self._datasets, root / "results", clock, limits.max_window_records,
+            config.outbox.max_waiting,
+        )  # fmt: skip
         schedule = Schedule(limits.tick_min_interval, limits.retry_backoff_min, limits.retry_backoff_max)
         self._ticker = Ticker(schedule, self._executor, clock, self._ticked, parallel_jobs=2)
         options = CompileOptions(cell=limits.cell, max_radius=limits.max_radius, index=limits.index)
@@ -317,7 +318,7 @@ class Cluster:
                     "payload": json.loads(r.payload),
                 }
                 for r in page.results
-                if r.position.execution == execution
+                if r.position.execution == execution and len(r.payload) <= limit  # a page always has one
             ]
         return notice
 

@@ -55,10 +55,11 @@ class Executor:
         results_root: Path,
         clock: Clock,
         max_window_records: int,
+        max_waiting_notices: int,
     ) -> None:
         self._ledger, self._engine, self._stores = ledger, engine, stores
         self._results_root, self._clock = results_root, clock
-        self._max_window_records = max_window_records
+        self._max_window_records, self._max_waiting = max_window_records, max_waiting_notices
 
     def run(self, channels: Sequence[Channel]) -> list[Tick]:
         """Execute channels that share a strategy; those without new data cost nothing."""
@@ -171,7 +172,8 @@ class Executor:
             is_push=channel.spec.push,
         )  # fmt: skip
         notices = [Notice(broker, json.dumps(body).encode()) for broker, body in bodies.items()]
-        return lambda tx: executions.commit(tx, execution, outcome.files, stats, notices, self._clock.now())
+        now = self._clock.now()
+        return lambda tx: executions.commit(tx, execution, outcome.files, stats, notices, now, self._max_waiting)
 
     def _fail_one(self, execution: Execution, tick: Tick) -> Callable[[Tx], None]:
         problem = tick.problem
