@@ -61,6 +61,14 @@ class ClusterClient:
     def get(self, path: str) -> Any:
         return self._ask("GET", path)
 
+    def text(self, path: str) -> str:
+        """As ``get``, for what is not JSON."""
+        return self._answer("GET", path).text
+
+    def post(self, path: str, body: Any) -> Any:
+        """The answer, or ``None`` where there is nothing to say."""
+        return self._ask("POST", path, json=body)
+
     def run(self, text: str) -> list[dict[str, Any]]:
         """The results of a script of statements."""
         results: list[dict[str, Any]] = self._ask("POST", "/statements", json={"text": text})["results"]
@@ -82,6 +90,10 @@ class ClusterClient:
                 self._sleep(_pause_s(problem, attempt))
 
     def _ask(self, method: str, path: str, **content: Any) -> Any:
+        response = self._answer(method, path, **content)
+        return None if response.status_code == httpx.codes.NO_CONTENT else _json(response, self.url)
+
+    def _answer(self, method: str, path: str, **content: Any) -> httpx.Response:
         try:
             response = self._http.request(method, path, **content)
         except httpx.TimeoutException:
@@ -90,7 +102,7 @@ class ClusterClient:
             hint = "start one with 'tocsin cluster' or name it with --url"
             raise Unavailable(f"no cluster answers at {self.url} ({_short(error)}); {hint}") from None
         if response.is_success:
-            return _json(response, self.url)
+            return response
         raise _problem(response)
 
 

@@ -11,7 +11,7 @@ import sys
 
 import typer
 
-from tocsin.cli import channel, cluster, config, doctor, load, sql, status, token, version
+from tocsin.cli import channel, cluster, config, demo, doctor, load, sql, status, token, version
 from tocsin.cli.output import tell
 from tocsin.errors import TocsinError
 
@@ -25,6 +25,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("cluster", rich_help_panel="Run")(cluster.cluster)
+app.command("demo", rich_help_panel="Run")(demo.demo)
 app.command("sql", rich_help_panel="Use")(sql.sql)
 app.command("load", rich_help_panel="Use")(load.load)
 app.add_typer(channel.app, name="channel", rich_help_panel="Use")

@@ -1,0 +1,125 @@
+"""``tocsin demo``: a city of reports and subscribers on a cluster of its own, for about a minute."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from tocsin.cli.extras import needs
+from tocsin.cli.http import connect
+from tocsin.cli.options import Json
+from tocsin.cli.output import console, print_json, tell
+from tocsin.config import load
+from tocsin.tokens import read_secret
+
+if TYPE_CHECKING:
+    from tocsin.demo.plan import Plan
+    from tocsin.demo.process import ClusterProcess
+    from tocsin.demo.summary import Summary
+    from tocsin.demo.view import Screen
+
+
+def demo(
+    seconds: Annotated[float, typer.Option(help="How long the city is fed.")] = 45.0,
+    people: Annotated[int, typer.Option(help="People who move through the city.")] = 1_000,
+    subscriptions: Annotated[int, typer.Option(help="Subscriptions on the four channels.")] = 5_000,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the cluster running at the end.")] = False,
+    directory: Annotated[Path, typer.Option("--dir", help="Directory for the cluster, made fresh.")] = Path(".demo"),
+    as_json: Json = False,
+) -> None:
+    """Run a [bold]demonstration[/bold]: emergencies in a generated city, four channels, thousands of subscriptions.
+
+    Starts a cluster of its own, feeds it, receives as a broker, and checks that every notification came exactly once.
+    """
+    with needs("cluster"):
+        from tocsin.demo.plan import Plan
+        from tocsin.demo.process import ClusterProcess
+        from tocsin.demo.view import Screen
+    plan = Plan(seconds, people, subscriptions, datetime.now(UTC))
+    with _ended_by_signals(), Screen(Console(stderr=True)) as screen:
+        process = ClusterProcess(directory)
+        try:
+            summary = _run(plan, process, screen)
+        except BaseException:
+            process.stop()
+            raise
+        if not keep:
+            screen.waiting("Stopping the cluster", 0)
+            process.stop()
+    _report(summary, as_json)
+    if keep:
+        _tell_how_to_go_on(process)
+    if summary.problems:
+        raise typer.Exit(1)
+
+
+def _run(plan: Plan, process: ClusterProcess, screen: Screen) -> Summary:
+    from tocsin.demo.feeder import Ahead
+    from tocsin.demo.receiver import NoticeReceiver
+    from tocsin.demo.run import DemoRun
+
+    screen.waiting("Building the city while Spark starts", 0)
+    asked = len(plan.intents)
+    ahead = Ahead(plan.events())
+    try:
+        process.wait_ready(lambda waited: screen.waiting("Starting Spark", waited))
+        config = load(process.config_path)
+        with connect(config, None, None) as client, NoticeReceiver(read_secret(config.secret_path)) as receiver:
+            run = DemoRun(client, plan, ahead, receiver)
+            screen.waiting(f"Creating four channels and {asked:,} subscriptions", 0)
+            run.set_up()
+
+            def watch(summary: Summary) -> None:
+                process.check()
+                screen.watch(summary)
+
+            return run.play(watch)
+    finally:
+        ahead.stop()
+
+
+def _report(summary: Summary, as_json: bool) -> None:
+    from tocsin.demo.view import closing_lines, table
+
+    if as_json:
+        print_json({**asdict(summary), "has_lagged": summary.has_lagged})
+    else:
+        out = console()
+        out.print(table(summary))
+        for line in closing_lines(summary):
+            out.print(line, highlight=False, soft_wrap=True)
+    for problem in summary.problems:
+        tell(problem)
+
+
+def _tell_how_to_go_on(process: ClusterProcess) -> None:
+    out = Console(stderr=True, soft_wrap=True, highlight=False)
+    out.print(f"The cluster still runs at {process.url}, process {process.pid}. Go on with:")
+    out.print(f"  tocsin sql --config {process.config_path}", markup=False)
+    out.print(f"  tocsin status --config {process.config_path}", markup=False)
+    out.print(f"  kill {process.pid}    (stops it; 'tocsin cluster --config {process.config_path}' starts it again)")
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """SIGTERM and a closed terminal end the demonstration in order, as Ctrl-C does."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,127 @@
+"""Sends the city's records as their time comes, and remembers when each report was accepted.
+
+Events are made ahead of time by a thread of their own, so that making them does not hold up sending.
+Every batch has an idempotency key: one that had to be repeated is not stored twice.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from tocsin.demo.link import Link
+from tocsin.demo.pace import Pace
+from tocsin.demo.work import Work
+from tocsin.errors import BadRecords
+from tocsin.scenarios.city import records_of
+from tocsin.scenarios.recording import Event
+
+STEP_S = 0.1
+MAX_BATCH = 2_000
+PATIENCE = 2.0  # the feed ends at the latest after so many times its length
+_AHEAD = 20_000
+_ORDER = ("Shelters", "UserLocations", "Reports")  # what reports are joined with goes first
+
+
+class Ahead:
+    """Events made before they are needed, in order."""
+
+    def __init__(self, events: Iterator[Event]) -> None:
+        self._made: queue.Queue[Event | None] = queue.Queue(_AHEAD)
+        self._next: Event | None = None
+        self.is_over = False
+        self._work = Work("city", lambda stopping: self._make(events, stopping))
+        self._work.start()
+
+    def until(self, run_s: float) -> Iterator[Event]:
+        """The events up to this time that were not given yet; waits for them if they are not made."""
+        while not self.is_over:
+            event = self._next or self._take()
+            self.is_over = event is None
+            if event is None or event.t > run_s:
+                self._next = event
+                return
+            self._next = None
+            yield event
+
+    def stop(self) -> None:
+        self._work.stop()
+
+    def _take(self) -> Event | None:
+        while True:
+            try:
+                return self._made.get(timeout=0.5)
+            except queue.Empty:
+                if self._work.is_done and self._made.empty():
+                    return None
+
+    def _make(self, events: Iterator[Event], stopping: threading.Event) -> None:
+        for event in events:
+            self._put(event, stopping)
+            if stopping.is_set():
+                return
+        self._put(None, stopping)
+
+    def _put(self, event: Event | None, stopping: threading.Event) -> None:
+        while not stopping.is_set():
+            try:
+                self._made.put(event, timeout=0.2)
+                return
+            except queue.Full:
+                continue
+
+
+class Feeder:
+    """``lag_s`` tells how far the channels are behind at the moment."""
+
+    def __init__(self, link: Link, ahead: Ahead, seconds: float, lag_s: Callable[[], float]) -> None:
+        self._link, self._ahead, self._seconds, self._lag_s = link, ahead, seconds, lag_s
+        self.pace = Pace()
+        self.sent: Counter[str] = Counter()  # records by dataset
+        self.reports: list[dict[str, Any]] = []
+        self.accepted_at: dict[str, float] = {}  # by report
+        self.last_seq = 0  # of the reports
+        self.batches = 0
+        self.is_cut = False
+
+    def run(self, stopping: threading.Event) -> None:
+        """Send everything in its time; ends early if the machine cannot keep up at all."""
+        began = last = time.monotonic()
+        while not stopping.wait(STEP_S) and not self._ahead.is_over:
+            now = time.monotonic()
+            self._send_until(self.pace.advance(now - last, self._lag_s()))
+            last = now
+            if self.pace.run_s >= self._seconds:
+                return
+            if now - began > PATIENCE * self._seconds:
+                self.is_cut = True
+                return
+
+    def _send_until(self, run_s: float) -> None:
+        waiting: dict[str, list[dict[str, Any]]] = {name: [] for name in _ORDER}
+        for event in self._ahead.until(min(run_s, self._seconds)):
+            found = records_of(event)
+            if found is not None:
+                waiting[found[0]].extend(found[1])
+        for dataset, records in waiting.items():
+            for first in range(0, len(records), MAX_BATCH):
+                self._send(dataset, records[first : first + MAX_BATCH])
+
+    def _send(self, dataset: str, records: list[dict[str, Any]]) -> None:
+        self.batches += 1
+        receipt = self._link.append(dataset, msgspec.json.Encoder().encode_lines(records), f"demo-{self.batches}")
+        now = time.monotonic()
+        if receipt["rejected"]:
+            reason = receipt["problems"][0]["reason"]
+            raise BadRecords(f"{receipt['rejected']} records of {dataset} were rejected, the first because: {reason}")
+        self.sent[dataset] += receipt["accepted"]
+        if dataset == "Reports":
+            self.last_seq = receipt["last"]
+            self.accepted_at.update((record["report_id"], now) for record in records)
+            self.reports.extend(records)

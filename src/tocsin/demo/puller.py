@@ -1,0 +1,54 @@
+"""The demonstration's broker: one long poll for all channels, counted and acknowledged, again and again."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tocsin.demo.link import Link
+from tocsin.demo.tally import Tally
+
+NAME = "demo"
+WAIT_S = 1.0
+
+
+class Puller:
+    """Remembers where it stands in each channel, from the positions that the cluster gave."""
+
+    def __init__(self, link: Link, channels: Iterable[str]) -> None:
+        self._link = link
+        self.tallies = {channel: Tally() for channel in channels}
+        self._cursors: dict[str, str | None] = dict.fromkeys(self.tallies)
+        self._lock = threading.Lock()
+
+    def run(self, stopping: threading.Event) -> None:
+        """Pull until told to stop."""
+        while not stopping.is_set():
+            self.pull(WAIT_S)
+
+    def drain(self) -> None:
+        """Pull what there is, to the end."""
+        while self.pull(0.0):
+            pass
+
+    def pull(self, wait_s: float) -> bool:
+        """One pull; whether there may be more at once."""
+        with self._lock:
+            asked = dict(self._cursors)
+            pages = self._link.post(f"/brokers/{NAME}/pull", {"cursors": asked, "wait_s": wait_s})["pages"]
+            now = time.monotonic()
+            moved = {page["channel"]: page["through"] for page in pages if self._take(page, now)}
+            if moved:
+                self._link.post(f"/brokers/{NAME}/ack", {"positions": moved})
+            return len(pages) < len(asked) or not all(page["end"] for page in pages)
+
+    def _take(self, page: Mapping[str, Any], now: float) -> bool:
+        """Count a page, and put its channel last in the next request: every channel has its turn."""
+        channel, tally = page["channel"], self.tallies[page["channel"]]
+        tally.add(page["results"], now)
+        if page["gap"] is not None:
+            tally.gaps.append(f"results after {page['gap']['after']} were no longer kept ({page['gap']['reason']})")
+        before, self._cursors[channel] = self._cursors.pop(channel), page["through"]
+        return bool(before != page["through"])

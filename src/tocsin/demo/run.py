@@ -1,0 +1,119 @@
+"""One run: set up, feed, wait until the channels have seen everything, compare."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tocsin.demo.counters import Counted, read_counters
+from tocsin.demo.expected import foretell
+from tocsin.demo.feeder import Ahead, Feeder
+from tocsin.demo.link import Link
+from tocsin.demo.plan import Plan
+from tocsin.demo.puller import NAME, Puller
+from tocsin.demo.receiver import NoticeReceiver
+from tocsin.demo.summary import Summary, channel_line
+from tocsin.demo.verdict import problems_of
+from tocsin.demo.work import Work
+from tocsin.errors import Unavailable
+
+CATCH_UP_S = 120.0
+SETTLE_S = 10.0
+LOOK_S = 0.5
+
+
+class DemoRun:
+    """``watch`` is called twice a second with how things stand; what it raises ends the run."""
+
+    def __init__(self, link: Link, plan: Plan, ahead: Ahead, receiver: NoticeReceiver) -> None:
+        self._link, self._plan, self._receiver = link, plan, receiver
+        self._puller = Puller(link, plan.channels)
+        self._feeder = Feeder(link, ahead, plan.seconds, lambda: self._lag_s)
+        self._backends: dict[str, dict[int, Mapping[str, Any]]] = {channel: {} for channel in plan.channels}
+        self._lag_s = 0.0
+
+    def set_up(self) -> None:
+        """Datasets, channels, the broker and all subscriptions."""
+        broker = f"CREATE BROKER {NAME} AT '{self._receiver.url}'"
+        self._link.run(";\n".join([*self._plan.scenario.statements(), broker]))
+        for channel, arguments in self._plan.requests():
+            body = {"channel": channel, "broker": NAME, "subscriptions": [{"arguments": one} for one in arguments]}
+            made = self._link.post("/subscriptions", body)["subscriptions"]
+            self._backends[channel].update({m["backend"]: one for m, one in zip(made, arguments, strict=True)})
+
+    def play(self, watch: Callable[[Summary], None]) -> Summary:
+        """Feed, pull and compare; the summary has a problem for everything that was not as it should be."""
+        pulling, feeding = Work("puller", self._puller.run), Work("feeder", self._feeder.run)
+        pulling.start()
+        feeding.start()
+        try:
+            self._watch(lambda: feeding.is_done, pulling, watch)
+            self._catch_up(pulling, watch)
+        finally:
+            feeding.stop()
+            pulling.stop()
+        return self._compare()
+
+    def _watch(self, is_over: Callable[[], bool], pulling: Work, watch: Callable[[Summary], None]) -> None:
+        pause = threading.Event()
+        while not is_over():
+            if pulling.is_done:
+                raise Unavailable("the broker of the demonstration stopped pulling")
+            watch(self._look())
+            pause.wait(LOOK_S)
+
+    def _catch_up(self, pulling: Work, watch: Callable[[Summary], None]) -> None:
+        deadline = time.monotonic() + CATCH_UP_S
+
+        def is_over() -> bool:
+            return self._has_seen_all() or time.monotonic() > deadline
+
+        self._watch(is_over, pulling, watch)
+
+    def _has_seen_all(self) -> bool:
+        return all(self._seen(channel) >= self._feeder.last_seq for channel in self._plan.channels)
+
+    def _seen(self, channel: str) -> int:
+        """Up to which of the reports the channel has executed."""
+        return int(self._link.get(f"/channels/{channel}/explain")["explanation"]["seen"]["reports"])
+
+    def _look(self, problems: tuple[str, ...] = (), counted: Mapping[str, Counted] | None = None) -> Summary:
+        counted = counted or read_counters(self._link)
+        views = {view["name"]: view for view in self._link.get("/channels")["channels"]}
+        self._lag_s = max(view["lag_s"] for view in views.values())
+        feeder, tallies = self._feeder, self._puller.tallies
+        lines = [
+            channel_line(views[name], tallies[name], counted.get(name, Counted()), feeder.accepted_at)
+            for name in self._plan.channels
+        ]
+        return Summary(
+            seconds=round(feeder.pace.run_s, 1),
+            records=dict(feeder.sent),
+            channels=lines,
+            notices=self._receiver.notices.total(),
+            held_s=round(feeder.pace.held_s, 1),
+            is_cut=feeder.is_cut,
+            problems=problems,
+        )
+
+    def _compare(self) -> Summary:
+        """Commits and their counters, notices and their delivery are a moment apart: look again before judging."""
+        deadline = time.monotonic() + SETTLE_S
+        while True:
+            self._puller.drain()
+            counted = read_counters(self._link)
+            problems = self._problems(counted)
+            if not problems or time.monotonic() > deadline:
+                return self._look(tuple(problems), counted)
+            time.sleep(LOOK_S)
+
+    def _problems(self, counted: Mapping[str, Counted]) -> list[str]:
+        late = [name for name in self._plan.channels if self._seen(name) < self._feeder.last_seq]
+        problems = [f"{name}: had not seen all reports {CATCH_UP_S:.0f} s after the last" for name in late]
+        for name in self._plan.channels:
+            foretold = foretell(name, self._feeder.reports, self._backends[name])
+            told = self._receiver.notices
+            problems += problems_of(name, self._puller.tallies[name], counted.get(name, Counted()), foretold, told)
+        return problems

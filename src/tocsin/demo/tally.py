@@ -1,0 +1,55 @@
+"""What the broker received from one channel, pair by pair.
+
+A notification is a pair of a report and a backend subscription. In every channel of the demonstration
+a report reaches a subscription at most once, so a pair that comes again was doubled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+Pair = tuple[str, int]
+
+
+@dataclass(slots=True)
+class Tally:
+    rows: int = 0
+    notifications: int = 0
+    pairs: set[Pair] = field(default_factory=set)
+    ids: set[str] = field(default_factory=set)
+    doubled: int = 0
+    gaps: list[str] = field(default_factory=list)
+    arrivals: list[tuple[str, float]] = field(default_factory=list)  # report, when its row was in our hands
+
+    def add(self, results: Iterable[Mapping[str, Any]], at: float) -> None:
+        """Count a page of results that came ``at`` this time."""
+        for result in results:
+            report, backends = result["payload"]["report_id"], result["backends"]
+            self.rows += 1
+            self.notifications += len(backends)
+            self.arrivals.append((report, at))
+            self._note(result["id"], [(report, backend) for backend in backends])
+
+    def latencies_s(self, accepted_at: Mapping[str, float]) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """For each row, from the moment its report was accepted; zero where the row was faster than the receipt."""
+        waits = [max(0.0, at - accepted_at[report]) for report, at in self.arrivals.copy() if report in accepted_at]
+        return np.array(waits, dtype=np.float64)
+
+    def _note(self, id: str, pairs: list[Pair]) -> None:
+        before = len(self.pairs)
+        self.pairs.update(pairs)
+        again = len(pairs) - (len(self.pairs) - before)
+        self.doubled += max(again, int(id in self.ids))
+        self.ids.add(id)
+
+
+def quantiles_ms(latencies_s: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float, float] | None:
+    """The 50th and the 99th percentile, if there is anything."""
+    if not latencies_s.size:
+        return None
+    p50, p99 = np.percentile(latencies_s, (50, 99)) * 1000
+    return round(float(p50), 1), round(float(p99), 1)

@@ -1,0 +1,119 @@
+"""What people see: a live table on a terminal, a line now and then elsewhere, the summary at the end."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from tocsin.demo.summary import ChannelLine, Summary
+
+LINE_S = 5.0
+_COLUMNS = (
+    ("channel", False), ("runs", False), ("subscriptions", True), ("distinct", True), ("executions", True),
+    ("rows", True), ("notifications", True), ("p50", True), ("p99", True), ("lag", True),
+)  # fmt: skip
+
+
+class Screen:
+    """Says what happens, on a terminal in place and elsewhere line by line, at most every ``LINE_S``."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live = Live(console=console, refresh_per_second=4, transient=True) if console.is_terminal else None
+        self._last_line = float("-inf")
+
+    def __enter__(self) -> Self:
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._live:
+            self._live.stop()
+
+    def say(self, text: str) -> None:
+        """Something that stays on the screen."""
+        (self._live.console if self._live else self._console).print(text, highlight=False, soft_wrap=True)
+
+    def waiting(self, what: str, seconds: float) -> None:
+        """Something takes its time."""
+        self._show(Text(f"{what} ... {seconds:.0f} s"), f"{what} ... {seconds:.0f} s")
+
+    def watch(self, summary: Summary) -> None:
+        self._show(Group(Text(headline(summary)), table(summary)), headline(summary))
+
+    def _show(self, live: RenderableType, line: str) -> None:
+        if self._live:
+            self._live.update(live)
+        elif time.monotonic() - self._last_line >= LINE_S:
+            self._last_line = time.monotonic()
+            self.say(line)
+
+
+def headline(summary: Summary) -> str:
+    executions = sum(line.executions for line in summary.channels)
+    notifications = sum(line.notifications for line in summary.channels)
+    return (
+        f"{summary.seconds:.0f} s of the feed: {sum(summary.records.values()):,} records, {executions:,} executions, "
+        f"{notifications:,} notifications, {summary.notices:,} notices"
+    )
+
+
+def table(summary: Summary, title: str | None = None) -> Table:
+    shown = Table(title=title, title_justify="left", header_style="bold")
+    for name, is_number in _COLUMNS:
+        shown.add_column(name, justify="right" if is_number else "left")
+    for line in summary.channels:
+        shown.add_row(*_cells(line))
+    return shown
+
+
+def closing_lines(summary: Summary) -> list[str]:
+    """The summary in words."""
+    records = ", ".join(f"{count:,} in {name}" for name, count in sorted(summary.records.items()))
+    subscriptions = sum(line.subscriptions for line in summary.channels)
+    distinct = sum(line.distinct for line in summary.channels)
+    lines = [
+        f"Records: {records}.",
+        f"Executions: {sum(line.executions for line in summary.channels):,}, each for all subscriptions of its "
+        f"channel: {subscriptions:,} subscriptions, {distinct:,} distinct parameter sets.",
+        f"Results: {sum(line.rows for line in summary.channels):,} rows for "
+        f"{sum(line.notifications for line in summary.channels):,} notifications; the broker was told "
+        f"{summary.notices:,} times.",
+        "Latency: from a record's receipt to its result in the broker's hands. Channels with a period wait for "
+        "their next tick first, and that wait is included.",
+    ]
+    if summary.has_lagged:
+        cut = ", and was cut short" if summary.is_cut else ""
+        lines.append(f"This machine lagged: the feed was held back for {summary.held_s:.0f} s{cut}.")
+    failed = sum(line.failed for line in summary.channels)
+    if failed:
+        lines.append(f"{failed:,} executions failed and were repeated.")
+    if not summary.problems:
+        lines.append("Every notification came exactly once: none missing, none doubled.")
+    return lines
+
+
+def _cells(line: ChannelLine) -> list[str]:
+    return [
+        line.channel,
+        line.mode,
+        f"{line.subscriptions:,}",
+        f"{line.distinct:,}",
+        f"{line.executions:,}",
+        f"{line.rows:,}",
+        f"{line.notifications:,}",
+        _milliseconds(line.p50_ms),
+        _milliseconds(line.p99_ms),
+        f"{line.lag_s:.1f} s",
+    ]
+
+
+def _milliseconds(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.0f} ms"
