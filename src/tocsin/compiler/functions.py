@@ -38,7 +38,7 @@ KNOWN = words(
     Day DayOfMonth DayOfWeek DayOfYear Extract Hour LastDay MakeInterval Minute Month MonthsBetween NextDay Quarter
     Second StrToDate StrToTime StrToUnix TimestampAdd TimestampDiff TimestampSub TimestampTrunc TimeToStr TimeToUnix
     TsOrDsAdd TsOrDsDiff TsOrDsToDate TsOrDsToTimestamp UnixDate UnixMicros UnixMillis UnixSeconds UnixToStr
-    UnixToTime Week WeekOfYear Year TimeAdd TimeSub DatetimeAdd DatetimeSub Timestamp
+    UnixToTime Week WeekOfYear Year TimeAdd TimeSub TimeStrToTime DatetimeAdd DatetimeSub Timestamp
     Case Cast Coalesce If Nullif Nvl2 TryCast
     Array ArrayAppend ArrayCompact ArrayConcat ArrayContains ArrayDistinct ArrayExcept ArrayIntersect ArrayMax
     ArrayMin ArrayOverlaps ArrayPosition ArrayPrepend ArrayRemove ArrayReverse ArraySize ArraySlice ArrayToString
@@ -109,8 +109,8 @@ def expand(tree: exp.Query) -> None:
 
 
 def print_sql(tree: exp.Expr) -> str:
-    """The tree as Spark SQL; ``{now}`` stands where the time of the window goes."""
-    return tree.sql(dialect=DIALECT, identify=True)
+    """The tree as Spark SQL, without comments; ``{now}`` stands where the time of the window goes."""
+    return tree.sql(dialect=DIALECT, identify=True, comments=False)
 
 
 def _protect_now(tree: exp.Query) -> None:
