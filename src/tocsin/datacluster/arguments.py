@@ -14,6 +14,7 @@ from tocsin.errors import BadArgument, nearest
 from tocsin.model.catalog import ChannelSpec
 
 MAX_KEY_CHARS = 64 * 1024
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def bind_arguments(spec: ChannelSpec, arguments: Mapping[str, Any] | Sequence[Any]) -> list[Any]:
@@ -44,7 +45,7 @@ def _by_name(names: Sequence[str], arguments: Mapping[str, Any]) -> list[Any]:
 def canonical_key(spec: ChannelSpec, values: Sequence[Any]) -> str:
     """The shared form of typed values."""
     plain = [p.type.to_json(v) for p, v in zip(spec.parameters, values, strict=True)]
-    key = json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
+    key = _encode(plain)
     if len(key) > MAX_KEY_CHARS:
         raise BadArgument("arguments", f"at most {MAX_KEY_CHARS:,} characters in all", f"{len(key):,} characters")
     return key

@@ -16,6 +16,7 @@ from tocsin.datacluster.datasets import Datasets
 from tocsin.datacluster.storage import executions, subscriptions
 from tocsin.datacluster.storage.ledger import Ledger
 from tocsin.datacluster.storage.results import ResultStore
+from tocsin.errors import NotFound
 from tocsin.model.catalog import Retention
 
 log = logging.getLogger(__name__)
@@ -76,5 +77,7 @@ class Housekeeping:
             return
         try:
             work()
+        except NotFound:
+            log.debug("%s was dropped meanwhile", what)
         except Exception:
             log.exception("housekeeping of %s failed; it is tried again", what)

@@ -91,7 +91,9 @@ class Engine:
     ) -> list[Outcome | ExecutionFailed]:
         try:
             return list(job(runs))
-        except (PySparkException, Py4JError, OSError, pa.ArrowException) as problem:
+        except Exception as problem:
+            if not isinstance(problem, PySparkException | Py4JError | OSError | pa.ArrowException):
+                log.exception("a job failed outside Spark")
             if len(runs) == 1:
                 return [ExecutionFailed(runs[0].channel.spec.name, _reason(problem), sql_of(runs[0]))]
             log.warning("a joint job of %d channels failed, running them one by one", len(runs))
@@ -170,6 +172,16 @@ class Engine:
         rows = self._spark.sql("\nUNION ALL\n".join(arms)).toArrow()
         numbers = rows.column("channel").to_numpy()
         return [self._store(run, rows.filter(pa.array(numbers == n))) for n, run in enumerate(runs)]
+
+    def count_join(self, runs: Sequence[Run]) -> list[Outcome]:
+        """How many pairs the join strategy finds, without fetching them."""
+        return [self._counted(run) for run in runs]
+
+    def _counted(self, run: Run) -> Outcome:
+        gone = f" WHERE {SUBSCRIPTION} NOT IN ({', '.join(map(str, run.removed))})" if run.removed is not None else ""
+        sql = f"SELECT count({SUBSCRIPTION}) AS pairs FROM ({self._bound(run, run.channel.plan.join.sql)}){gone}"  # noqa: S608
+        pairs = self._spark.sql(sql).collect()[0]["pairs"]
+        return Outcome((), sum(w.through - w.after for w in run.windows.values()), 0, pairs, None)
 
     def _arm_sql(self, number: int, run: Run) -> str:
         inner = self._bound(run, run.channel.plan.join.sql)
