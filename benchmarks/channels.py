@@ -68,7 +68,9 @@ def catch_up(live: Channel, through: int) -> None:
     """Let the next tick begin after ``through``: what came before is not what is measured."""
     ledger = live_ledger[0]
     dataset = next(iter(live.windows))
-    ledger.write(lambda tx: tx.execute("UPDATE channel_window SET through = ? WHERE channel_id = ?", (through, live.id)))
+    ledger.write(
+        lambda tx: tx.execute("UPDATE channel_window SET through = ? WHERE channel_id = ?", (through, live.id))
+    )
     live.windows[dataset] = through
 
 
@@ -101,7 +103,9 @@ def stored(cluster: Cluster, live: Channel) -> int:
     return tick.outcome.pairs
 
 
-def spatial(cluster: Cluster, news: News, subscriptions: int, records: int, rounds: int, table: Table) -> dict[str, float]:
+def spatial(
+    cluster: Cluster, news: News, subscriptions: int, records: int, rounds: int, table: Table
+) -> dict[str, float]:
     """The spatial channel against DuckDB: counted, stored, with changes pending, and by join."""
     subs = uniform_spatial(subscriptions)
     label = f"{subscriptions:,} × {records:,}"
@@ -195,14 +199,13 @@ def joined(subscriptions: int, records: int, rounds: int, table: Table) -> float
 
 def equality(cluster: Cluster, news: News, rounds: int, table: Table) -> float:
     """A million subscriptions over 10,000 distinct parameter sets cost what 10,000 cost."""
-    keys = np.array([f"key-{i}" for i in range(10_000)])
+    keys = uniform_keys(1_000_000, 10_000)["key"]
     few = channel(cluster, EQUALITY.format(name="Few"))
     many = channel(cluster, EQUALITY.format(name="Many"))
-    subscribe(cluster, few, uniform_keys(10_000, 10_000)["key"])
+    subscribe(cluster, few, np.unique(keys))
     began = time.perf_counter()
-    subscribe(cluster, many, uniform_keys(1_000_000, 10_000)["key"])
+    subscribe(cluster, many, keys)
     console.print(f"1,000,000 subscriptions added through the ledger in {time.perf_counter() - began:.1f} s")
-    real = uniform_keys(10_000, 10_000)["key"] if True else keys
 
     def tick(live: Channel) -> None:
         began = time.perf_counter()
@@ -213,7 +216,7 @@ def equality(cluster: Cluster, news: News, rounds: int, table: Table) -> float:
     catch_up(few, news.store.head)
     catch_up(many, news.store.head)
     for _ in range(rounds + 2):
-        news.append(1_000, keys=real)
+        news.append(1_000, keys=np.unique(keys))
         tick(few)
         tick(many)
     few_ms, many_ms = (statistics.median(took[n][2:]) for n in ("Few", "Many"))

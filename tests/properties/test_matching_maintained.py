@@ -35,11 +35,11 @@ class Maintained(RuleBasedStateMachine):
         self.moves = 0
         self.held: list[tuple[IndexRef, list[list[int]]]] = []
 
-    @rule(numbers=st.sets(st.integers(0, 40), max_size=8))
+    @rule(numbers=st.sets(st.integers(0, 9), max_size=8))
     def add(self, numbers: set[int]) -> None:
         self._add(numbers)
 
-    @rule(numbers=st.sets(st.integers(0, 40), max_size=8))
+    @rule(numbers=st.sets(st.integers(0, 9), max_size=8))
     def remove(self, numbers: set[int]) -> None:
         self._remove(numbers)
 
@@ -49,7 +49,7 @@ class Maintained(RuleBasedStateMachine):
         self.index.compact(self.moves)
         self.compacted = set(self.live)
 
-    @rule(during=st.lists(st.tuples(st.booleans(), st.sets(st.integers(0, 40), max_size=8)), max_size=4))
+    @rule(during=st.lists(st.tuples(st.booleans(), st.sets(st.integers(0, 9), max_size=8)), max_size=4))
     def compact_while_changing(self, during: list[tuple[bool, set[int]]]) -> None:
         self.moves += 1
         self.compacted = set(self.live)

@@ -66,7 +66,7 @@ def _understood(
     spec: ChannelSpec, catalog: Mapping[str, DatasetSpec], options: CompileOptions
 ) -> tuple[Problem, Drivers]:
     source = Source(spec.query, options.query_start or Span(1, 1))
-    parameters = {p.name.lower(): p.type for p in spec.parameters}
+    parameters = {p.name: p.type for p in spec.parameters}
     tree = parse_query(source, options.max_query_chars, options.max_depth)
     validate(source, tree, parameters, catalog)
     hide_aliases(source, tree)

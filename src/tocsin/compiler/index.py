@@ -116,7 +116,7 @@ def _sides(left: exp.Expr, right: exp.Expr) -> tuple[exp.Expr, str]:
     left, right = left.unnest(), right.unnest()
     for record, other in ((left, right), (right, left)):
         if isinstance(other, exp.Placeholder) and _is_of_record(record):
-            return record, other.name.lower()
+            return record, other.name
     raise NotIndexable(f"a parameter is part of an expression in {_short(left)} and {_short(right)}")
 
 
@@ -159,7 +159,7 @@ def _between(condition: exp.Between, found: Conditions) -> None:
         sides = ((record, Op.GE, low), (record, Op.LE, high))
     for value, op, bound in sides:
         if isinstance(bound, exp.Placeholder) and _is_of_record(value):
-            _ordered(value, op, bound.name.lower(), found)
+            _ordered(value, op, bound.name, found)
         elif bound.find(exp.Placeholder) is None and value.find(exp.Placeholder) is None:
             kind = exp.GTE if op is Op.GE else exp.LTE
             found.rest.append(kind(this=value.copy(), expression=bound.copy()))
@@ -171,7 +171,7 @@ def _member(condition: exp.ArrayContains, found: Conditions) -> None:
     items, record = condition.this.unnest(), condition.expression.unnest()
     if not isinstance(items, exp.Placeholder) or not _is_of_record(record):
         raise NotIndexable(f"the condition {_short(condition)} is not one that an index answers")
-    name = items.name.lower()
+    name = items.name
     wanted, given = found.parameters[name].element, type_of(record, found.column_type)
     if wanted != given:
         raise NotIndexable(f"{_short(record)} and the items of :{name} are compared across types")
@@ -182,7 +182,7 @@ def _word(condition: exp.Expr, found: Conditions) -> None:
     text, word = (a.unnest() for a in condition.expressions)
     if not isinstance(word, exp.Placeholder) or not _is_of_record(text):
         raise NotIndexable("has_word has a parameter in an expression")
-    name = word.name.lower()
+    name = word.name
     if found.parameters[name] != STRING or type_of(text, found.column_type) != STRING:
         raise NotIndexable("has_word compares something that is not a STRING")
     found.predicates.append(HasWord(found.probe(text, STRING), found.use(name, STRING)))
@@ -195,7 +195,7 @@ def _near(within: Within, found: Conditions) -> None:
     if not all(isinstance(c, exp.Placeholder) for c in place) or not all(_is_of_record(c) for c in within.one):
         raise NotIndexable("a distance is not between the record and a place given by two parameters")
     x, y = (_coordinate(c, found) for c in within.one)
-    at = [_numeric_parameter(c.name.lower(), found) for c in place]
+    at = [_numeric_parameter(c.name, found) for c in place]
     metric = Metric.SPHERE if within.sphere else Metric.PLANAR
     param, probe = _reach(within.radius.unnest(), found) if within.radius_const is None else (None, None)
     found.predicates.append(Near(metric, x, y, at[0], at[1], within.inclusive, param, probe, within.radius_const))
@@ -215,7 +215,7 @@ def _numeric_parameter(name: str, found: Conditions) -> str:
 def _reach(radius: exp.Expr, found: Conditions) -> tuple[str | None, str | None]:
     """(parameter, probe) that holds the radius; one of them is None."""
     if isinstance(radius, exp.Placeholder):
-        return _numeric_parameter(radius.name.lower(), found), None
+        return _numeric_parameter(radius.name, found), None
     if not _is_of_record(radius):
         raise NotIndexable("a radius mixes parameters and columns")
     capped = exp.func("LEAST", double(radius), double(exp.Literal.number(found.max_radius)))

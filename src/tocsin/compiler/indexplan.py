@@ -9,7 +9,7 @@ from tocsin.compiler.drivers import attach_relations, is_new_table
 from tocsin.compiler.functions import expand, print_sql
 from tocsin.compiler.index import Conditions, NotIndexable, split_conditions
 from tocsin.compiler.plan import SEQUENCE, IndexPlan
-from tocsin.compiler.problem import Problem
+from tocsin.compiler.problem import Problem, flat_name
 from tocsin.compiler.ranking import detach, finished
 from tocsin.compiler.sequence import carry_sequence, fans_out
 from tocsin.compiler.spatial import Space, join_on_cells
@@ -101,7 +101,7 @@ def _sql(problem: Problem, select: exp.Select, found: Conditions) -> str:
     ranking = detach(problem.source, select, keep_order=True)
     probes = [exp.alias_(node, name) for name, node, _ in found.probes]
     select.set("expressions", [exp.alias_(sequence, SEQUENCE), *probes, *select.expressions])
-    space = Space(problem.source, problem.cell, problem.max_radius, "", ())
+    space = Space(problem.source, problem.cell, problem.max_radius, flat_name(problem.channel), ())
     for part in (select, with_):
         if part is not None:
             join_on_cells(part, space)

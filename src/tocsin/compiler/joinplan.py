@@ -16,11 +16,11 @@ from tocsin.compiler.keyed import Keying
 from tocsin.compiler.keying import key_core, key_with
 from tocsin.compiler.laterals import order_by_aliases
 from tocsin.compiler.plan import PARAMETER, SEQUENCE, SUBSCRIPTION, Grid, JoinPlan, SubscriptionShape
-from tocsin.compiler.problem import Problem
+from tocsin.compiler.problem import Problem, flat_name, grid_name
 from tocsin.compiler.ranking import detach, finished
 from tocsin.compiler.sequence import carry_sequence, fans_out
 from tocsin.compiler.spatial import Space, join_on_cells
-from tocsin.compiler.trees import joins_of, sources_of
+from tocsin.compiler.trees import is_inner, joins_of, sources_of
 
 
 @dataclass
@@ -70,14 +70,6 @@ def _complete(final: exp.Select, problem: Problem) -> None:
     expand(final)
 
 
-def flat_name(channel: str) -> str:
-    return f"tocsin_{channel.lower()}_subs"
-
-
-def grid_name(channel: str) -> str:
-    return f"tocsin_{channel.lower()}_grid"
-
-
 def _core(query: exp.Query, keying: Keying, sequence: exp.Expr) -> exp.Query:
     """The keyed query with ``__bs, __seq`` before its outputs."""
     core = key_core(query, keying, is_inner_query=False)
@@ -109,9 +101,12 @@ def _grid(core: exp.Query, keying: Keying, space: Space, problem: Problem) -> Gr
 
 
 def _broadcast_new(core: exp.Query) -> None:
-    """New records are few, subscriptions many and cached: the records travel."""
+    """New records are few, subscriptions many and cached: the records travel.
+
+    Not with outer joins, whose preserved side Spark cannot broadcast; it would only complain.
+    """
     for select in core.find_all(exp.Select):
         new = [s.alias_or_name for s in sources_of(select) if is_new_table(s)]
-        if new and joins_of(select):
+        if new and joins_of(select) and all(is_inner(join) for join in joins_of(select)):
             tables = [exp.Table(this=exp.to_identifier(alias)) for alias in new]
             select.set("hint", exp.Hint(expressions=[exp.JoinHint(this="BROADCAST", expressions=tables)]))

@@ -15,7 +15,7 @@ class Keying:
 
     source: Source
     relation: str
-    parameters: tuple[str, ...]  # all of the channel's, in lower case
+    parameters: tuple[str, ...]  # all of the channel's
     ctes: set[str] = field(default_factory=set)
     uses: int = 0  # of the subscriptions' relation
     has_lateral: bool = False  # whether a LATERAL query had to be made

@@ -176,7 +176,7 @@ def correlate(node: exp.Expr, keying: Keying, alias: str) -> None:
             if isinstance(read, exp.Table) and read.name in keying.ctes:
                 _join_on_subscription(inner, read.alias_or_name, alias)
     for placeholder in list(node.find_all(exp.Placeholder)):
-        placeholder.replace(column(alias, PARAMETER + placeholder.name.lower()))
+        placeholder.replace(column(alias, PARAMETER + placeholder.name))
 
 
 def _partition_windows(select: exp.Select, alias: str) -> None:

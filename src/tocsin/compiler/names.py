@@ -49,7 +49,7 @@ def _expand_lists(source: Source, tree: exp.Query, parameters: Mapping[str, SqlT
     """``x IN (:list)`` is ``array_contains(:list, x)`` where the parameter is an array."""
     for node in list(tree.find_all(exp.In)):
         items = node.expressions
-        arrays = [i for i in items if isinstance(i, exp.Placeholder) and parameters[i.name.lower()].is_array]
+        arrays = [i for i in items if isinstance(i, exp.Placeholder) and parameters[i.name].is_array]
         if not arrays:
             continue
         if len(items) != 1:

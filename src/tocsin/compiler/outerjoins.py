@@ -58,7 +58,7 @@ def _read_parameters(join: exp.Join, alias: str) -> None:
     if (on := join.args.get("on")) is not None:
         holder = exp.Paren(this=on)
         for marker in list(holder.find_all(exp.Placeholder)):
-            marker.replace(column(alias, merged_name(PARAMETER + marker.name.lower())))
+            marker.replace(column(alias, merged_name(PARAMETER + marker.name)))
         join.set("on", holder.this)
 
 

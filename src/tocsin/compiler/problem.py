@@ -21,7 +21,7 @@ class Problem:
     tree: exp.Query
     columns: tuple[str, ...]  # the outputs as the user spells them
     catalog: Catalog
-    parameters: Mapping[str, SqlType]  # by lower-case name, in the order of declaration
+    parameters: Mapping[str, SqlType]  # by name, in the order of declaration
     cell: float
     max_radius: float
 
@@ -33,3 +33,11 @@ class Problem:
     def outputs(self) -> list[str]:
         """The outputs as the tree calls them."""
         return [p.alias_or_name for p in self.tree.selects]
+
+
+def flat_name(channel: str) -> str:
+    return f"tocsin_{channel.lower()}_subs"
+
+
+def grid_name(channel: str) -> str:
+    return f"tocsin_{channel.lower()}_grid"

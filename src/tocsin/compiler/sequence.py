@@ -71,8 +71,9 @@ def _inner_carries(source: exp.Expr, ctes: Mapping[str, exp.CTE], done: set[str]
 def fans_out(query: exp.Query, catalog: Catalog) -> bool:
     """Whether one record can make several rows for one subscription; if so they need ranks.
 
-    A join adds at most one row where it names the whole primary key of a keyed dataset, a LATERAL
-    query where it is an aggregate over everything, SEMI and ANTI joins always.
+    A join adds at most one row where it sets the whole primary key of a keyed dataset to values of
+    sources that are single themselves, a LATERAL query where it is an aggregate over everything, SEMI and
+    ANTI joins always.
     """
     if not isinstance(query, exp.Select) or not is_plain(query):
         return not is_global_aggregate(query)
@@ -80,10 +81,14 @@ def fans_out(query: exp.Query, catalog: Catalog) -> bool:
     drivers = [s for s in sources if is_new_table(s)]
     if len(drivers) != 1:
         return True
-    return any(s is not drivers[0] and not _adds_one_row(query, s, catalog) for s in sources)
+    single, waiting = {drivers[0].alias_or_name}, [s for s in sources if s is not drivers[0]]
+    while found := [s for s in waiting if _adds_one_row(query, s, catalog, single)]:
+        single |= {s.alias_or_name for s in found}
+        waiting = [s for s in waiting if s.alias_or_name not in single]
+    return bool(waiting)
 
 
-def _adds_one_row(select: exp.Select, source: exp.Expr, catalog: Catalog) -> bool:
+def _adds_one_row(select: exp.Select, source: exp.Expr, catalog: Catalog, single: set[str]) -> bool:
     join = source.parent
     if isinstance(join, exp.Join) and join.kind in ("SEMI", "ANTI"):
         return True
@@ -95,15 +100,15 @@ def _adds_one_row(select: exp.Select, source: exp.Expr, catalog: Catalog) -> boo
     conditions = where_conjuncts(select)
     if isinstance(join, exp.Join):
         conditions += conjuncts(join.args.get("on"))
-    fixed = {name for c in conditions for name in _fixed_column(c, source.alias_or_name)}
+    fixed = {name for c in conditions for name in _fixed_column(c, source.alias_or_name, single)}
     return {name.lower() for name in dataset.primary_key} <= fixed
 
 
-def _fixed_column(condition: exp.Expr, alias: str) -> list[str]:
-    """The column of ``alias`` that an equality sets to a value from elsewhere."""
+def _fixed_column(condition: exp.Expr, alias: str, single: set[str]) -> list[str]:
+    """The column of ``alias`` that an equality sets to a value of single sources."""
     if not isinstance(condition, exp.EQ):
         return []
     for one, other in ((condition.left, condition.right), (condition.right, condition.left)):
-        if isinstance(one, exp.Column) and one.table == alias and alias not in tables_of(other):
+        if isinstance(one, exp.Column) and one.table == alias and tables_of(other) <= single:
             return [one.name]
     return []

@@ -26,6 +26,7 @@ from tocsin.compiler.spread import merge_subscriptions, probe, renamed, spread, 
 from tocsin.compiler.trees import (
     add_where,
     conjuncts,
+    flatten_inner_joins,
     is_outer,
     joins_of,
     source_named,
@@ -70,12 +71,13 @@ def radius_parameters(tree: exp.Query) -> tuple[str, ...]:
     """The parameters that are radii: their values must not exceed ``max_radius``."""
     found = [within_of(node) for node in tree.find_all(exp.LT, exp.LTE, exp.GT, exp.GTE)]
     radii = [w.radius.unnest() for w in found if w is not None]
-    return tuple(sorted({r.name.lower() for r in radii if isinstance(r, exp.Placeholder)}))
+    return tuple(sorted({r.name for r in radii if isinstance(r, exp.Placeholder)}))
 
 
 def join_on_cells(tree: exp.Expr, space: Space) -> None:
     """Rewrite every SELECT of the tree."""
     for select in list(tree.find_all(exp.Select)):
+        flatten_inner_joins(select)
         for join in joins_of(select):
             if join.side == "LEFT":
                 _left_join(select, join, space)

@@ -47,7 +47,10 @@ _CAST_TYPES = words(
 
 
 def validate(source: Source, tree: exp.Query, parameters: Mapping[str, SqlType], names: Mapping[str, object]) -> None:
-    """InvalidQuery unless every part of the tree is allowed; ``names`` are the known relations."""
+    """InvalidQuery unless every part of the tree is allowed; ``names`` are the known relations.
+
+    Parameters come out spelled as they were declared.
+    """
     ctes = _cte_names(source, tree, names)
     for node in tree.walk():
         _check_node(source, node)
@@ -112,11 +115,13 @@ def _check_table(source: Source, node: exp.Table, names: Mapping[str, object], c
 def _check_parameter(source: Source, node: exp.Placeholder, parameters: Mapping[str, SqlType]) -> None:
     if not isinstance(node.this, str) or not node.this:
         raise source.invalid("a positional parameter is not allowed", node.parent, "a named one such as :place")
-    if node.name.lower() not in parameters:
+    declared = {name.lower(): name for name in parameters}
+    if node.name.lower() not in declared:
         known = ", ".join(f":{name}" for name in parameters) or "no parameter at all"
         raise source.invalid(
-            f"there is no parameter :{node.name}{nearest(node.name.lower(), parameters)}", node, f"one of {known}"
+            f"there is no parameter :{node.name}{nearest(node.name, parameters)}", node, f"one of {known}"
         )
+    node.set("this", declared[node.name.lower()])
 
 
 def _check_identifier(source: Source, node: exp.Identifier) -> None:

@@ -24,6 +24,7 @@ from tocsin.scenarios.recording import Event
 
 STEP_S = 0.1
 MAX_BATCH = 2_000
+WARM_UP_S = 1.0  # of the run, sent at once
 PATIENCE = 2.0  # the feed ends at the latest after so many times its length
 _AHEAD = 20_000
 _ORDER = ("Shelters", "UserLocations", "Reports")  # what reports are joined with goes first
@@ -85,10 +86,18 @@ class Feeder:
         self.pace = Pace()
         self.sent: Counter[str] = Counter()  # records by dataset
         self.reports: list[dict[str, Any]] = []
-        self.accepted_at: dict[str, float] = {}  # by report
+        self.accepted_at: dict[str, float] = {}  # by report, without those of the warm-up
+        self.warm_up_reports = 0
         self.last_seq = 0  # of the reports
         self.batches = 0
         self.is_cut = False
+
+    def warm_up(self) -> None:
+        """Send the first records; what they take is not measured, for Spark compiles and loads meanwhile."""
+        self.pace.run_s = min(WARM_UP_S, self._seconds)
+        self._send_until(self.pace.run_s)
+        self.warm_up_reports = len(self.reports)
+        self.accepted_at.clear()
 
     def run(self, stopping: threading.Event) -> None:
         """Send everything in its time; ends early if the machine cannot keep up at all."""

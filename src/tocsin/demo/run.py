@@ -19,6 +19,8 @@ from tocsin.demo.verdict import problems_of
 from tocsin.demo.work import Work
 from tocsin.errors import Unavailable
 
+Watch = Callable[[Summary], None]
+
 CATCH_UP_S = 120.0
 SETTLE_S = 10.0
 LOOK_S = 0.5
@@ -43,34 +45,36 @@ class DemoRun:
             made = self._link.post("/subscriptions", body)["subscriptions"]
             self._backends[channel].update({m["backend"]: one for m, one in zip(made, arguments, strict=True)})
 
-    def play(self, watch: Callable[[Summary], None]) -> Summary:
+    def play(self, watch: Watch) -> Summary:
         """Feed, pull and compare; the summary has a problem for everything that was not as it should be."""
         pulling, feeding = Work("puller", self._puller.run), Work("feeder", self._feeder.run)
         pulling.start()
-        feeding.start()
         try:
-            self._watch(lambda: feeding.is_done, pulling, watch)
-            self._catch_up(pulling, watch)
+            self._feeder.warm_up()
+            self._catch_up("Warming up", pulling, watch)
+            feeding.start()
+            self._watch("Feeding", lambda: feeding.is_done, pulling, watch)
+            self._catch_up("Catching up", pulling, watch)
         finally:
             feeding.stop()
             pulling.stop()
         return self._compare()
 
-    def _watch(self, is_over: Callable[[], bool], pulling: Work, watch: Callable[[Summary], None]) -> None:
+    def _watch(self, phase: str, is_over: Callable[[], bool], pulling: Work, watch: Watch) -> None:
         pause = threading.Event()
         while not is_over():
             if pulling.is_done:
                 raise Unavailable("the broker of the demonstration stopped pulling")
-            watch(self._look())
+            watch(self._look(phase))
             pause.wait(LOOK_S)
 
-    def _catch_up(self, pulling: Work, watch: Callable[[Summary], None]) -> None:
+    def _catch_up(self, phase: str, pulling: Work, watch: Watch) -> None:
         deadline = time.monotonic() + CATCH_UP_S
 
         def is_over() -> bool:
             return self._has_seen_all() or time.monotonic() > deadline
 
-        self._watch(is_over, pulling, watch)
+        self._watch(phase, is_over, pulling, watch)
 
     def _has_seen_all(self) -> bool:
         return all(self._seen(channel) >= self._feeder.last_seq for channel in self._plan.channels)
@@ -79,8 +83,8 @@ class DemoRun:
         """Up to which of the reports the channel has executed."""
         return int(self._link.get(f"/channels/{channel}/explain")["explanation"]["seen"]["reports"])
 
-    def _look(self, problems: tuple[str, ...] = (), counted: Mapping[str, Counted] | None = None) -> Summary:
-        counted = counted or read_counters(self._link)
+    def _look(self, phase: str, problems: tuple[str, ...] = ()) -> Summary:
+        counted = read_counters(self._link)
         views = {view["name"]: view for view in self._link.get("/channels")["channels"]}
         self._lag_s = max(view["lag_s"] for view in views.values())
         feeder, tallies = self._feeder, self._puller.tallies
@@ -89,10 +93,12 @@ class DemoRun:
             for name in self._plan.channels
         ]
         return Summary(
+            phase=phase,
             seconds=round(feeder.pace.run_s, 1),
             records=dict(feeder.sent),
             channels=lines,
             notices=self._receiver.notices.total(),
+            warm_up_reports=feeder.warm_up_reports,
             held_s=round(feeder.pace.held_s, 1),
             is_cut=feeder.is_cut,
             problems=problems,
@@ -103,10 +109,9 @@ class DemoRun:
         deadline = time.monotonic() + SETTLE_S
         while True:
             self._puller.drain()
-            counted = read_counters(self._link)
-            problems = self._problems(counted)
+            problems = self._problems(read_counters(self._link))
             if not problems or time.monotonic() > deadline:
-                return self._look(tuple(problems), counted)
+                return self._look("Done", tuple(problems))
             time.sleep(LOOK_S)
 
     def _problems(self, counted: Mapping[str, Counted]) -> list[str]:

@@ -34,10 +34,12 @@ class ChannelLine:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
+    phase: str
     seconds: float
     records: Mapping[str, int]
     channels: Sequence[ChannelLine]
     notices: int
+    warm_up_reports: int = 0
     held_s: float = 0.0
     is_cut: bool = False
     problems: Sequence[str] = field(default_factory=tuple)

@@ -60,8 +60,8 @@ def headline(summary: Summary) -> str:
     executions = sum(line.executions for line in summary.channels)
     notifications = sum(line.notifications for line in summary.channels)
     return (
-        f"{summary.seconds:.0f} s of the feed: {sum(summary.records.values()):,} records, {executions:,} executions, "
-        f"{notifications:,} notifications, {summary.notices:,} notices"
+        f"{summary.phase}, {summary.seconds:.0f} s of the city: {sum(summary.records.values()):,} records, "
+        f"{executions:,} executions, {notifications:,} notifications, {summary.notices:,} notices"
     )
 
 
@@ -87,7 +87,8 @@ def closing_lines(summary: Summary) -> list[str]:
         f"{sum(line.notifications for line in summary.channels):,} notifications; the broker was told "
         f"{summary.notices:,} times.",
         "Latency: from a record's receipt to its result in the broker's hands. Channels with a period wait for "
-        "their next tick first, and that wait is included.",
+        "their next tick first, and that wait is included. "
+        f"The first {summary.warm_up_reports:,} reports, with which Spark warmed up, are not.",
     ]
     if summary.has_lagged:
         cut = ", and was cut short" if summary.is_cut else ""

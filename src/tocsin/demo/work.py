@@ -28,7 +28,7 @@ class Work:
     def stop(self, timeout_s: float = 10.0) -> None:
         """Ask it to end and wait a while."""
         self.stopping.set()
-        if self._thread.is_alive():
+        if self._thread.is_alive():  # it may never have been started
             self._thread.join(timeout_s)
 
     def _run(self) -> None:

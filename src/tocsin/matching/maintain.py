@@ -54,6 +54,16 @@ class CompactionRule:
     share: float = 0.01
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parameter sets of one moment: those of ``base``, those added since, the ids removed from the base."""
+
+    base: Base | None
+    added_ids: Ids
+    added: pa.Table
+    removed: Ids
+
+
 class SubscriptionIndex:
     def __init__(self, spec: IndexSpec, directory: Path, rule: CompactionRule | None = None) -> None:
         """Open what is in the directory; what is not whole, or of another spec, is deleted."""
@@ -130,6 +140,12 @@ class SubscriptionIndex:
                 self._uses[ref] -= 1
             self._uses = +self._uses
             self._sweep()
+
+    def parts(self) -> Parts:
+        """The present parameter sets themselves, for who joins with them instead of probing."""
+        with self._state:
+            ids, params = self._pending.contents()
+            return Parts(self._base, ids, params, np.array(sorted(self._removed), np.uint32))
 
     def compact(self, watermark: int) -> None:
         """Write the next base and swap it in; others may add, remove and take snapshots meanwhile."""

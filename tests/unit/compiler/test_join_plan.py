@@ -36,6 +36,16 @@ def test_outputs_are_spelled_as_declared_or_as_written() -> None:
             "SELECT r.id FROM Reports r JOIN Shelters s ON s.name = r.text", False, id="a join on the whole key"
         ),
         pytest.param("SELECT r.id FROM Reports r JOIN Shelters s ON s.cap = r.sev", True, id="a join that fans out"),
+        pytest.param(
+            "SELECT r.id FROM Reports r, Shelters s, Users u WHERE u.user = r.text AND s.name = u.user",
+            False,
+            id="a chain of whole keys",
+        ),
+        pytest.param(
+            "SELECT r.id FROM Reports r, Shelters s, Users u WHERE u.user = s.name",
+            True,
+            id="keys that set each other and nothing else",
+        ),
         pytest.param("SELECT r.id FROM Reports r LEFT SEMI JOIN Shelters s ON s.cap = r.sev", False, id="a semi join"),
         pytest.param("SELECT count(*) AS n FROM Reports WHERE sev > :k", False, id="one aggregate row"),
         pytest.param("SELECT sev, count(*) AS n FROM Reports GROUP BY sev", True, id="groups"),
@@ -158,6 +168,15 @@ def test_a_fixed_radius_probes_one_level_and_a_free_one_probes_all() -> None:
 def test_parameters_that_are_radii_are_named() -> None:
     channel = compiled(f"SELECT r.id FROM Reports r WHERE {NEAR} < :d AND r.sev > :k", PLACE)
     assert channel.radius_params == ("d",)
+
+
+def test_parameters_keep_their_declared_spelling() -> None:
+    query = "SELECT r.id FROM Reports r WHERE r.eventType = :KIND AND distance(r.x, r.y, :px, :PY) < :reach"
+    channel = compiled(query, "Kind STRING, pX DOUBLE, pY DOUBLE, Reach DOUBLE")
+    assert channel.join.grid == Grid(False, "pX", "pY", "Reach", None, ("Kind",), 500.0)
+    assert channel.radius_params == ("Reach",)
+    assert channel.index is not None
+    assert [name for name, _ in channel.index.spec.param_types] == ["Kind", "pX", "pY", "Reach"]
 
 
 def test_the_cell_is_a_setting() -> None:

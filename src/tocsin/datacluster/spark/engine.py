@@ -22,7 +22,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import DataFrame, SparkSession
 
-from tocsin.compiler.plan import ORDINAL, SEQUENCE, SUBSCRIPTION, Relation, View
+from tocsin.compiler.plan import ORDINAL, SEQUENCE, SUBSCRIPTION, View
 from tocsin.datacluster.spark.factorise import factorise
 from tocsin.datacluster.spark.prepared import PreparedChannel, bound_sql, timestamp_sql
 from tocsin.datacluster.spark.relations import Relations, Window
@@ -130,8 +130,7 @@ class Engine:
             names = [(name, f"c{number}_{name}") for name, _ in plan.probes]
             columns += [f"{sql} AS c{number}_{name}" for name, sql in plan.probes]
             probes.append(self._probe(number, run, tuple(names), f"c{number}_payload", None))
-        relation = Relation(f"tocsin_{dataset}_new", dataset, View.NEW)
-        frame = self._relations.frame(relation, self._stores[dataset], widest)
+        frame = self._relations.frame(View.NEW, self._stores[dataset], widest)
         return frame.selectExpr(*columns).mapInArrow(partial(match_partition, tuple(probes)), SUMMARY_SQL)
 
     def _branch(self, number: int, run: Run) -> DataFrame:
@@ -184,11 +183,14 @@ class Engine:
         return Outcome((), sum(w.through - w.after for w in run.windows.values()), 0, pairs, None)
 
     def _arm_sql(self, number: int, run: Run) -> str:
-        inner = self._bound(run, run.channel.plan.join.sql)
-        return (  # our own names and what the compiler printed
-            f"SELECT {number} AS channel, CAST({SUBSCRIPTION} AS INT) AS bs, CAST({SEQUENCE} AS BIGINT) AS seq, "
-            f"CAST({ORDINAL} AS INT) AS ord, {run.channel.join_payload} AS payload FROM ({inner})"
-        )
+        columns = [
+            f"{number} AS channel",
+            f"CAST({SUBSCRIPTION} AS INT) AS bs",
+            f"CAST({SEQUENCE} AS BIGINT) AS seq",
+            f"CAST({ORDINAL} AS INT) AS ord",
+            f"{run.channel.join_payload} AS payload",
+        ]
+        return f"SELECT {', '.join(columns)} FROM ({self._bound(run, run.channel.plan.join.sql)})"  # noqa: S608
 
     def _store(self, run: Run, rows: pa.Table) -> Outcome:
         if run.removed is not None and rows.num_rows:
