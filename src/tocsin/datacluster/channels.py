@@ -22,7 +22,7 @@ from tocsin.datacluster.storage.ledger import Ledger
 from tocsin.datacluster.storage.transaction import Tx
 from tocsin.datacluster.subscribers import Subscribers
 from tocsin.datacluster.ticker import Ticker
-from tocsin.errors import AlreadyExists, BadArgument, NotFound, Span
+from tocsin.errors import AlreadyExists, BadArgument, NotFound, Span, TocsinError, Unavailable
 from tocsin.matching.spec import IndexSpec
 from tocsin.model.catalog import ChannelSpec
 
@@ -62,7 +62,11 @@ class Channels(Mapping[str, Channel]):
     def open(self) -> None:
         """Open every channel of the catalog where it stood."""
         for row in self._ledger.read(catalog.list_channels):
-            channel = self._open(row, self.prepare(row.spec, None))
+            try:
+                prepared = self.prepare(row.spec, None)
+            except TocsinError as problem:
+                raise Unavailable(f"channel {row.spec.name!r} can no longer be compiled: {problem}") from problem
+            channel = self._open(row, prepared)
             self._channels[row.spec.name.lower()] = channel
             self._ticker.add(channel)
 

@@ -96,6 +96,7 @@ class Executor:
             started = begun.result()
             for (channel, _), execution in zip(ready, started, strict=True):
                 channel.started = execution  # whatever happens next, the next attempt has these bounds
+        self._check_bounds(ready, started)
         duration = self._clock.monotonic() - began
         ticks = [
             self._end(channel, windows, outcome, duration)
@@ -123,6 +124,14 @@ class Executor:
         except Exception as problem:
             log.exception("the subscriptions of %s could not be laid out", channel.spec.name)
             return ExecutionFailed(channel.spec.name, f"{type(problem).__name__}: {problem}", channel.spec.query)
+
+    def _check_bounds(
+        self, ready: Sequence[tuple[Channel, Mapping[str, Window]]], started: Sequence[Execution]
+    ) -> None:
+        """What was evaluated must be what the ledger took up; anything else would be seen twice or never."""
+        for (channel, windows), execution in zip(ready, started, strict=True):
+            if dict(execution.bounds) != {self._id(d): (w.after, w.through) for d, w in windows.items()}:
+                raise executions.StaleExecution(f"channel {channel.spec.name}: another execution was begun")
 
     def _begin(self, ready: Sequence[tuple[Channel, Mapping[str, Window]]], now: float) -> Future[list[Execution]]:
         wanted = [(c.id, {self._id(d): (w.after, w.through) for d, w in windows.items()}) for c, windows in ready]

@@ -38,8 +38,12 @@ RESULTS, SUBSCRIPTIONS = "results", "subscriptions"
 _TEXT, _NUMBER = SqlType("STRING"), SqlType("BIGINT")
 _RESULT_COLUMNS = (Column("id", _TEXT), Column("position", _TEXT), Column("backend", _NUMBER), Column("result", _TEXT))
 _SUBSCRIPTION_COLUMNS = (
-    Column("id", _TEXT), Column("broker", _TEXT), Column("backend", _NUMBER), Column("arguments", _TEXT), Column("owner", _TEXT)
-)  # fmt: skip
+    Column("id", _TEXT),
+    Column("broker", _TEXT),
+    Column("backend", _NUMBER),
+    Column("arguments", _TEXT),
+    Column("owner", _TEXT),
+)
 _MOST_PSEUDO_ROWS = 1_000_000
 
 

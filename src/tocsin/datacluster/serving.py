@@ -13,7 +13,7 @@ from tocsin.datacluster.brokers import Brokers
 from tocsin.datacluster.channel import Channel
 from tocsin.datacluster.channels import Channels
 from tocsin.datacluster.service import ChannelPage, GapView, ResultView
-from tocsin.datacluster.storage import acks
+from tocsin.datacluster.storage import acks, executions
 from tocsin.datacluster.storage.ledger import Ledger
 from tocsin.datacluster.storage.results import ResultPage, ResultStore
 from tocsin.datacluster.storage.transaction import Tx
@@ -40,7 +40,7 @@ class Serving:
         broker_id = self._brokers.id_of(broker)
         asked = [(self._channels[name], cursor) for name, cursor in cursors.items()]
         for channel, cursor in asked:
-            _check_cursor(channel, cursor)
+            self._check_cursor(channel, cursor)
         deadline = time.monotonic() + wait_s
         while True:
             heads = [c.head for c, _ in asked]
@@ -59,7 +59,7 @@ class Serving:
         self, channel_name: str, backend: int, after: Position, through: Position | None, limit: int
     ) -> ChannelPage:
         channel = self._channels[channel_name]
-        _check_cursor(channel, after)
+        self._check_cursor(channel, after)
         last = through or Position.end_of(channel.head)
         page = self._results.replay(channel.id, backend, after, last, min(limit, self._max_rows), self._max_bytes)
         return _page(channel, page)
@@ -68,7 +68,7 @@ class Serving:
         broker_id = self._brokers.id_of(broker)
         rows = [(self._channels[name], position) for name, position in positions.items()]
         for channel, position in rows:
-            _check_cursor(channel, position)
+            self._check_cursor(channel, position)
 
         def work(tx: Tx) -> None:
             for channel, position in rows:
@@ -88,6 +88,13 @@ class Serving:
         page = self._results.page(channel.id, after, self._wanted(channel, broker_id), self._max_rows, max_bytes)
         return _page(channel, page)
 
+    def _check_cursor(self, channel: Channel, cursor: Position) -> None:
+        """A position may lie in the execution that runs now: a subscription made meanwhile begins after it."""
+        if cursor.execution > channel.head:
+            last = self._ledger.read(lambda tx: executions.started_head(tx, channel.id))
+            if cursor.execution > last:
+                raise BadArgument(channel.spec.name, f"a position at or before {Position.end_of(last)}", str(cursor))
+
     def _pages(
         self, broker_id: int, asked: list[tuple[Channel, Position]], max_rows: int, max_bytes: int
     ) -> list[ChannelPage]:
@@ -106,11 +113,6 @@ class Serving:
             return channel.subscriptions.attachments.wanted(broker_id, execution, backends)
 
         return wanted
-
-
-def _check_cursor(channel: Channel, cursor: Position) -> None:
-    if cursor.execution > channel.head:
-        raise BadArgument(channel.spec.name, f"a position at or before {Position.end_of(channel.head)}", str(cursor))
 
 
 def _page(channel: Channel, page: ResultPage) -> ChannelPage:

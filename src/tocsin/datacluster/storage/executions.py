@@ -196,6 +196,14 @@ def committed_head(tx: Tx, channel_id: int) -> int:
     return int(found[0])
 
 
+def started_head(tx: Tx, channel_id: int) -> int:
+    """The number of the last execution that was begun, 0 before the first."""
+    found = row_or_none(tx, "SELECT started FROM channel_progress WHERE channel_id = ?", (channel_id,))
+    if found is None:
+        raise NotFound("channel", str(channel_id))
+    return int(found[0])
+
+
 def _started(tx: Tx, channel_id: int) -> Execution | None:
     sql = """SELECT e.channel_id, e.no, e.bounds, e.window_time, e.attempt
              FROM channel_progress p JOIN execution e ON e.channel_id = p.channel_id AND e.no = p.started
