@@ -21,6 +21,7 @@ def run(config: Config, on_ready: Callable[[str], None] = lambda url: None) -> N
     try:
         cluster.open()
         server = make_server(cluster, config)
+        log.info("serving at %s", server.url)
         on_ready(server.url)
         server.run()
     finally:
