@@ -12,13 +12,14 @@ from tocsin.demo.tally import Tally
 
 NAME = "demo"
 WAIT_S = 1.0
+MAX_ROWS = 2_000  # short pages, so that a channel with many results does not delay the others
 
 
 class Puller:
     """Remembers where it stands in each channel, from the positions that the cluster gave."""
 
-    def __init__(self, link: Link, channels: Iterable[str]) -> None:
-        self._link = link
+    def __init__(self, link: Link, channels: Iterable[str], broker: str = NAME) -> None:
+        self._link, self._path = link, f"/brokers/{broker}"
         self.tallies = {channel: Tally() for channel in channels}
         self._cursors: dict[str, str | None] = dict.fromkeys(self.tallies)
         self._lock = threading.Lock()
@@ -36,13 +37,13 @@ class Puller:
     def pull(self, wait_s: float) -> bool:
         """One pull; whether there may be more at once."""
         with self._lock:
-            asked = dict(self._cursors)
-            pages = self._link.post(f"/brokers/{NAME}/pull", {"cursors": asked, "wait_s": wait_s})["pages"]
+            asked = {"cursors": dict(self._cursors), "max_rows": MAX_ROWS, "wait_s": wait_s}
+            pages = self._link.post(f"{self._path}/pull", asked)["pages"]
             now = time.monotonic()
             moved = {page["channel"]: page["through"] for page in pages if self._take(page, now)}
             if moved:
-                self._link.post(f"/brokers/{NAME}/ack", {"positions": moved})
-            return len(pages) < len(asked) or not all(page["end"] for page in pages)
+                self._link.post(f"{self._path}/ack", {"positions": moved})
+            return len(pages) < len(self._cursors) or not all(page["end"] for page in pages)
 
     def _take(self, page: Mapping[str, Any], now: float) -> bool:
         """Count a page, and put its channel last in the next request: every channel has its turn."""

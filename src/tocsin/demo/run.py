@@ -23,6 +23,7 @@ Watch = Callable[[Summary], None]
 
 CATCH_UP_S = 120.0
 SETTLE_S = 10.0
+RECENT_ROWS = 2_000  # whose latency is shown while it runs
 LOOK_S = 0.5
 
 
@@ -83,13 +84,13 @@ class DemoRun:
         """Up to which of the reports the channel has executed."""
         return int(self._link.get(f"/channels/{channel}/explain")["explanation"]["seen"]["reports"])
 
-    def _look(self, phase: str, problems: tuple[str, ...] = ()) -> Summary:
+    def _look(self, phase: str, problems: tuple[str, ...] = (), last: int | None = RECENT_ROWS) -> Summary:
         counted = read_counters(self._link)
         views = {view["name"]: view for view in self._link.get("/channels")["channels"]}
         self._lag_s = max(view["lag_s"] for view in views.values())
         feeder, tallies = self._feeder, self._puller.tallies
         lines = [
-            channel_line(views[name], tallies[name], counted.get(name, Counted()), feeder.accepted_at)
+            channel_line(views[name], tallies[name], counted.get(name, Counted()), feeder.accepted_at, last)
             for name in self._plan.channels
         ]
         return Summary(
@@ -111,7 +112,7 @@ class DemoRun:
             self._puller.drain()
             problems = self._problems(read_counters(self._link))
             if not problems or time.monotonic() > deadline:
-                return self._look("Done", tuple(problems))
+                return self._look("Done", tuple(problems), last=None)
             time.sleep(LOOK_S)
 
     def _problems(self, counted: Mapping[str, Counted]) -> list[str]:

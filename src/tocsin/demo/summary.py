@@ -50,10 +50,10 @@ class Summary:
 
 
 def channel_line(
-    view: Mapping[str, Any], tally: Tally, counted: Counted, accepted_at: Mapping[str, float]
+    view: Mapping[str, Any], tally: Tally, counted: Counted, accepted_at: Mapping[str, float], last: int | None
 ) -> ChannelLine:
-    """One channel, from what the cluster says of it and what came."""
-    p50, p99 = quantiles_ms(tally.latencies_s(accepted_at)) or (None, None)
+    """One channel, from what the cluster says of it and what came; latency of the ``last`` rows, or of all."""
+    p50, p99 = quantiles_ms(tally.latencies_s(accepted_at, last)) or (None, None)
     return ChannelLine(
         channel=view["name"],
         mode=view["mode"],

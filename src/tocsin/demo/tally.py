@@ -34,9 +34,12 @@ class Tally:
             self.arrivals.append((report, at))
             self._note(result["id"], [(report, backend) for backend in backends])
 
-    def latencies_s(self, accepted_at: Mapping[str, float]) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """For each row, from the moment its report was accepted; zero where the row was faster than the receipt."""
-        waits = [max(0.0, at - accepted_at[report]) for report, at in self.arrivals.copy() if report in accepted_at]
+    def latencies_s(
+        self, accepted_at: Mapping[str, float], last: int | None = None
+    ) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """For all rows, or the last so many, from the receipt of their report; zero where the row was faster."""
+        arrivals = self.arrivals[-last:] if last else self.arrivals.copy()
+        waits = [max(0.0, at - accepted_at[report]) for report, at in arrivals if report in accepted_at]
         return np.array(waits, dtype=np.float64)
 
     def _note(self, id: str, pairs: list[Pair]) -> None:
