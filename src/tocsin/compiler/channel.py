@@ -24,7 +24,7 @@ from tocsin.compiler.plan import CompiledChannel, IndexPlan
 from tocsin.compiler.problem import Problem
 from tocsin.compiler.spatial import check_constants, radius_parameters
 from tocsin.compiler.validate import validate
-from tocsin.errors import Span
+from tocsin.errors import InvalidQuery, Span
 from tocsin.model.catalog import ChannelSpec, DatasetSpec
 
 
@@ -45,6 +45,13 @@ def compile_channel(
 ) -> CompiledChannel:
     """The plans of a channel; ``catalog`` has the datasets by lower-case name."""
     options = options or CompileOptions()
+    try:
+        return _compiled(spec, catalog, options)
+    except RecursionError:
+        raise InvalidQuery("the query is nested too deeply", options.query_start, expected="fewer levels") from None
+
+
+def _compiled(spec: ChannelSpec, catalog: Mapping[str, DatasetSpec], options: CompileOptions) -> CompiledChannel:
     problem, drivers = _understood(spec, catalog, options)
     join = join_plan(problem.copy(), drivers)
     relations = attach_relations(join.tree, catalog)

@@ -12,12 +12,15 @@ from tocsin.compiler.parse import DIALECT
 
 def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
     """The parts of a condition that are joined by AND, without outer parentheses."""
-    if condition is None:
-        return []
-    condition = condition.unnest()
-    if isinstance(condition, exp.And):
-        return [*conjuncts(condition.this), *conjuncts(condition.expression)]
-    return [condition]
+    found: list[exp.Expr] = []
+    waiting = [condition] if condition is not None else []
+    while waiting:
+        part = waiting.pop().unnest()
+        if isinstance(part, exp.And):
+            waiting += [part.expression, part.this]
+        else:
+            found.append(part)
+    return found
 
 
 def where_conjuncts(select: exp.Select) -> list[exp.Expr]:

@@ -40,6 +40,20 @@ _CLAUSES: dict[type[exp.Expr], frozenset[str]] = {
     exp.Star: frozenset({"except_"}),
     exp.Placeholder: frozenset({"this"}),
 }
+# How a user would call a clause, where the tree calls it otherwise.
+_CLAUSE_NAMES = {
+    "db": "a name with a dot",
+    "hint": "a hint",
+    "locks": "FOR UPDATE",
+    "method": "a NATURAL join",
+    "pivots": "PIVOT",
+    "sample": "TABLESAMPLE",
+    "sort": "SORT BY",
+    "cluster": "CLUSTER BY",
+    "distribute": "DISTRIBUTE BY",
+    "version": "VERSION AS OF",
+    "when": "time travel",
+}
 _CAST_TYPES = words(
     "BOOLEAN TINYINT SMALLINT INT BIGINT FLOAT DOUBLE DECIMAL TEXT VARCHAR DATE TIMESTAMP TIMESTAMPTZ TIMESTAMPNTZ "
     "ARRAY BINARY INTERVAL"
@@ -77,7 +91,7 @@ def _check_node(source: Source, node: exp.Expr) -> None:
         if isinstance(node, kind):
             for clause, value in node.args.items():
                 if value and clause not in clauses:
-                    raise source.invalid(f"{clause.strip('_').upper()} is not allowed in a query", node)
+                    raise source.invalid(f"{_CLAUSE_NAMES.get(clause, clause.upper())} is not allowed in a query", node)
     if isinstance(node, exp.DataType) and node.this.name not in _CAST_TYPES:
         raise source.invalid(f"type {node.this.name} is not allowed", node)
     if isinstance(node, exp.Distinct) and isinstance(node.parent, exp.Select) and node.expressions:
@@ -117,10 +131,8 @@ def _check_parameter(source: Source, node: exp.Placeholder, parameters: Mapping[
         raise source.invalid("a positional parameter is not allowed", node.parent, "a named one such as :place")
     declared = {name.lower(): name for name in parameters}
     if node.name.lower() not in declared:
-        known = ", ".join(f":{name}" for name in parameters) or "no parameter at all"
-        raise source.invalid(
-            f"there is no parameter :{node.name}{nearest(node.name, parameters)}", node, f"one of {known}"
-        )
+        known = "one of " + ", ".join(f":{name}" for name in parameters) if parameters else "no parameter at all"
+        raise source.invalid(f"there is no parameter :{node.name}{nearest(node.name, parameters)}", node, known)
     node.set("this", declared[node.name.lower()])
 
 

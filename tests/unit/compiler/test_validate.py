@@ -18,10 +18,13 @@ PARAMS = "t STRING, k INT, x DOUBLE, y DOUBLE, l STRING[]"
         pytest.param("DROP TABLE Reports", "DROP", id="something that is no query"),
         pytest.param("INSERT INTO Reports SELECT * FROM Reports", "INSERT", id="an insert"),
         pytest.param("SELECT id FROM Report", "did you mean 'reports'", id="an unknown dataset"),
-        pytest.param("SELECT id FROM db.Reports", "DB is not allowed", id="a qualified name"),
+        pytest.param("SELECT id FROM db.Reports", "a name with a dot is not allowed", id="a qualified name"),
         pytest.param("SELECT id FROM Reports VERSION AS OF 3", "VERSION", id="time travel"),
         pytest.param("SELECT id FROM Reports TABLESAMPLE (10 PERCENT)", "SAMPLE", id="a sample"),
-        pytest.param("SELECT /*+ BROADCAST(Reports) */ id FROM Reports", "HINT", id="a hint"),
+        pytest.param("SELECT /*+ BROADCAST(Reports) */ id FROM Reports", "a hint is not allowed", id="a hint"),
+        pytest.param("SELECT r.id FROM Reports r NATURAL JOIN Users u", "a NATURAL join", id="a natural join"),
+        pytest.param("SELECT id FROM Reports SORT BY x", "SORT BY", id="an order of partitions"),
+        pytest.param("SELECT TRANSFORM(id) USING 'cat' FROM Reports", "TRANSFORM", id="a script"),
         pytest.param("SELECT id FROM Reports WHERE sev = ?", "positional", id="a positional parameter"),
         pytest.param(
             "SELECT id FROM Reports WHERE sev = :kk", "no parameter :kk; did you mean 'k'", id="a wrong parameter"
@@ -119,9 +122,16 @@ def test_length_and_depth_are_bounded(query: str, options: CompileOptions) -> No
         compiled(query, options=options)
 
 
-def test_a_long_list_of_conditions_is_not_deep() -> None:
-    query = "SELECT id FROM Reports WHERE " + " OR ".join(f"sev = {n}" for n in range(300))
+@pytest.mark.parametrize("word", ["AND", "OR"])
+def test_a_long_list_of_conditions_is_not_deep(word: str) -> None:
+    query = "SELECT id FROM Reports WHERE " + f" {word} ".join(f"sev <> {n}" for n in range(400))
     assert compiled(query).columns == ("id",)
+
+
+def test_a_list_beyond_measure_is_refused() -> None:
+    query = "SELECT id FROM Reports WHERE " + " OR ".join(f"x={n}" for n in range(1300))
+    with pytest.raises(InvalidQuery, match="deep"):
+        compiled(query)
 
 
 @pytest.mark.parametrize(
