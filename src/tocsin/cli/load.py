@@ -23,6 +23,7 @@ from tocsin.errors import BadArgument, TocsinError
 from tocsin.units import parse_size
 
 SHOWN_PROBLEMS = 5
+BATCH_BYTES = 10**6
 
 
 @dataclass(slots=True)
@@ -86,8 +87,7 @@ def load(
     if limit < 1:
         raise BadArgument("--batch-size", "at least '1 B'", batch_size)
     with connection(url, token, config, data_dir, sets) as client:
-        columns = _columns(client, dataset)
-        totals = _send(client, dataset, file, chosen, columns, limit, name)
+        totals = send_file(client, dataset, file, chosen, name, limit)
     _report(dataset, totals, as_json)
 
 
@@ -96,10 +96,9 @@ def _columns(client: ClusterClient, dataset: str) -> dict[str, str]:
     return {column["name"]: column["type"] for column in found["columns"]}
 
 
-def _send(
-    client: ClusterClient, dataset: str, file: Path, form: str, columns: dict[str, str], limit: int, run: str
-) -> Totals:
-    totals, records = Totals(), 0
+def send_file(client: ClusterClient, dataset: str, file: Path, form: str, run: str, limit: int = BATCH_BYTES) -> Totals:
+    """Stream a file's records; batches that arrived under the name ``run`` before are not stored again."""
+    columns, totals, records = _columns(client, dataset), Totals(), 0
     with opened(file) as source, _progress(source.size_bytes) as progress:
         task = progress.add_task(dataset, total=source.size_bytes, records=0)
         for number, batch in enumerate(batches(source, form, columns, limit)):

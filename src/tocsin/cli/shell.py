@@ -24,6 +24,7 @@ from pygments.lexers.sql import SqlLexer
 from tocsin.cli.answers import print_answers
 from tocsin.cli.http import ClusterClient
 from tocsin.cli.output import note, tell
+from tocsin.cli.scripts import run_script
 from tocsin.errors import SyntaxProblem, TocsinError
 from tocsin.language.tokens import Kind, Source, scan
 
@@ -112,7 +113,7 @@ class Shell:
             note(HELP)
             return
         try:
-            print_answers(self._client.run(text))
+            print_answers(run_script(self._client, text))
         except TocsinError as error:
             tell(str(error))
         except KeyboardInterrupt:

@@ -12,6 +12,7 @@ from tocsin.cli.answers import print_answers
 from tocsin.cli.http import ClusterClient, ClusterProblem
 from tocsin.cli.options import ConfigFile, DataDir, Json, Sets, Token, Url, connection
 from tocsin.cli.output import print_json
+from tocsin.cli.scripts import run_script
 from tocsin.errors import BadArgument
 
 
@@ -49,7 +50,7 @@ def _read(file: Path | None) -> str:
 
 def _run(client: ClusterClient, text: str, as_json: bool, source: str) -> None:
     try:
-        answers = client.run(text)
+        answers = run_script(client, text)
     except ClusterProblem as problem:
         raise ClusterProblem(problem.status, f"{source}: {problem.detail}") from None
     if as_json:

@@ -71,3 +71,10 @@ def test_status_follows_readiness(run, api, service):
     assert run("status", "--url", api).exit_code == 0
     service.ready, service.reason = False, "Spark starts"
     assert run("status", "--url", api).exit_code == 1
+
+
+def test_load_in_a_script_reads_the_users_file(run, api, service, tmp_path):
+    (tmp_path / "mine.csv").write_text("id,kind,text\n1,fire,a\n2,flood,b\n")
+    result = run("sql", "-c", "SHOW DATASETS; LOAD DATASET Reports FROM 'mine.csv'; SHOW DATASETS", "--url", api)
+    assert (result.exit_code, "loaded 2 records into Reports" in result.output) == (0, True)
+    assert len(service.records) == 2
