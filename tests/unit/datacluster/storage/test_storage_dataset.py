@@ -207,6 +207,16 @@ class TestKeyed:
         users.delete("b")
         assert versions(users.store.now()) == {"a": (2, 3)}
 
+    def test_states_after_a_compaction_need_nothing_from_before_it(self, tmp_path: Path) -> None:
+        users = Store(tmp_path, USERS, tail_bytes=0)
+        for v in (1, 2, 3):
+            users.append({"id": "a", "v": v})
+        users.store.now()
+        users.store.keep_from(1)
+        users.compact()
+        assert versions(users.store.now(2)) == {"a": (2, 2)}
+        assert versions(users.store.now(3)) == {"a": (3, 3)}
+
     def test_keys_of_several_columns_are_told_apart(self, tmp_path: Path) -> None:
         columns = tuple(Column(n, t) for n, t in (("a", TEXT), ("b", TEXT), ("x", SqlType("DOUBLE")), ("v", INT)))
         store = Store(tmp_path, DatasetSpec("D", columns, ("a", "b", "x")))
