@@ -1,0 +1,59 @@
+"""Who must get which report, against two plain loops."""
+
+import math
+import random
+
+import pytest
+
+from tocsin.demo.expected import foretell
+
+KINDS = ("fire", "flood", "storm")
+
+
+def world(seed, reports=60, backends=25):
+    rng = random.Random(seed)
+    spot = lambda: {"kind": rng.choice(KINDS), "x": rng.uniform(0, 900), "y": rng.uniform(0, 900)}  # noqa: E731
+    made = [{"report_id": f"r{i}", **spot()} for i in range(reports)]
+    wanted = {10 * i: {**spot(), "radius": rng.uniform(50, 400)} for i in range(backends)}
+    return made, wanted
+
+
+def naive(reports, backends, matches):
+    return {(r["report_id"], number) for r in reports for number, args in backends.items() if matches(r, args)}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_by_kind_pairs_every_report_with_the_subscriptions_to_its_kind(seed):
+    reports, backends = world(seed)
+    found = foretell("ByKind", reports, backends)
+    assert found.certain == naive(reports, backends, lambda r, a: r["kind"] == a["kind"])
+    assert found.possible == frozenset()
+
+
+@pytest.mark.parametrize("channel", ["NearPlace", "WithShelters"])
+@pytest.mark.parametrize("seed", range(3))
+def test_circles_pair_reports_of_the_kind_inside_them(channel, seed):
+    reports, backends = world(seed)
+
+    def inside(r, a):
+        return r["kind"] == a["kind"] and math.dist((r["x"], r["y"]), (a["x"], a["y"])) < a["radius"]
+
+    found = foretell(channel, reports, backends)
+    assert found.certain == naive(reports, backends, inside)
+    assert found.certain
+
+
+def test_a_report_on_the_edge_may_come_or_not():
+    reports = [{"report_id": "r1", "kind": "fire", "x": 300.0, "y": 400.0}]
+    backends = {7: {"kind": "fire", "x": 0.0, "y": 0.0, "radius": 500.0}}
+    found = foretell("NearPlace", reports, backends)
+    assert (found.certain, found.possible) == (frozenset(), {("r1", 7)})
+
+
+def test_where_people_are_at_a_tick_cannot_be_foretold():
+    assert foretell("NearMe", *world(1)) is None
+
+
+@pytest.mark.parametrize("channel", ["ByKind", "NearPlace"])
+def test_without_reports_nothing_is_to_come(channel):
+    assert foretell(channel, [], world(1)[1]).certain == frozenset()

@@ -1,0 +1,75 @@
+"""What people read: lines that say all that counts."""
+
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from tocsin.demo import view
+from tocsin.demo.counters import Counted
+from tocsin.demo.summary import ChannelLine, Summary, channel_line
+from tocsin.demo.tally import Tally
+from tocsin.demo.view import Screen, closing_lines, headline, table
+
+LINE = ChannelLine("ByKind", "continuous", "index", 1_500, 8, 12, 0, 900, 7_000, 42.4, 99.9, 0.0)
+SUMMARY = Summary("Done", 45.0, {"Reports": 7_500, "Shelters": 200}, [LINE, replace(LINE, channel="NearMe")], 24)
+
+
+def printed(thing):
+    out = io.StringIO()
+    Console(file=out, width=200).print(thing)
+    return out.getvalue()
+
+
+def test_the_table_has_a_row_a_channel():
+    shown = printed(table(SUMMARY))
+    for text in ("ByKind", "NearMe", "continuous", "1,500", "7,000", "42 ms", "100 ms"):
+        assert text in shown
+
+
+def test_a_channel_without_results_has_no_latency_yet():
+    views = {"name": "C", "mode": "every 1s", "strategy": "join", "subscriptions": 2, "backends": 1, "lag_s": 0.04}
+    line = channel_line(views, Tally(), Counted(executions=3), {}, None)
+    assert (line.p50_ms, line.executions, line.is_periodic, line.lag_s) == (None, 3, True, 0.0)
+    assert "–" in printed(table(replace(SUMMARY, channels=[line])))
+
+
+def test_the_headline_adds_up():
+    assert headline(SUMMARY) == (
+        "Done, 45 s of the city: 7,700 records, 24 executions, 14,000 notifications, 24 notices"
+    )
+
+
+def test_the_summary_says_what_was_shared_and_that_ticks_are_waited_for():
+    text = "\n".join(closing_lines(SUMMARY))
+    assert "3,000 subscriptions, 16 distinct parameter sets" in text
+    assert "that wait is included" in text
+    assert "none missing, none doubled" in text
+    assert "lagged" not in text
+
+
+@pytest.mark.parametrize(
+    ("summary", "said", "not_said"),
+    [
+        (replace(SUMMARY, held_s=9.0), "held back for 9 s.", "cut short"),
+        (replace(SUMMARY, held_s=9.0, is_cut=True), "was cut short", "failed"),
+        (replace(SUMMARY, problems=("ByKind: …",)), "Records", "none missing"),
+        (replace(SUMMARY, channels=[replace(LINE, failed=2)]), "2 executions failed and were repeated", "lagged"),
+    ],
+    ids=["lag", "lag beyond patience", "problems", "failures"],
+)
+def test_what_did_not_go_well_is_told(summary, said, not_said):
+    text = "\n".join(closing_lines(summary))
+    assert said in text
+    assert not_said not in text
+
+
+def test_elsewhere_than_on_a_terminal_lines_come_now_and_then(monkeypatch):
+    out, now = io.StringIO(), [100.0]
+    monkeypatch.setattr(view.time, "monotonic", lambda: now[0])
+    with Screen(Console(file=out)) as screen:
+        for _ in range(12):
+            screen.watch(SUMMARY)
+            now[0] += 1.0
+    assert out.getvalue().splitlines() == [headline(SUMMARY)] * 3
