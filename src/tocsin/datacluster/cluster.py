@@ -42,7 +42,7 @@ from tocsin.datacluster.service import (
 from tocsin.datacluster.serving import Serving
 from tocsin.datacluster.showing import Showing
 from tocsin.datacluster.spark.engine import Engine
-from tocsin.datacluster.spark.session import SparkOptions, start_session, stop_session
+from tocsin.datacluster.spark.session import SparkOptions, jvm_pid, start_session, stop_session
 from tocsin.datacluster.statements import Statements
 from tocsin.datacluster.storage.dataset import StoreOptions
 from tocsin.datacluster.storage.directory import DataDirectory
@@ -79,6 +79,8 @@ class Cluster:
         self._ledger = Ledger(self._directory.ledger_path)
         self._directory.sweep(self._ledger)
         self._spark = self._given_spark or start_session(self._spark_options())
+        if self._given_spark is None:
+            self._directory.note_process(jvm_pid(self._spark))
         self._assemble()
         self._datasets.open()
         self._brokers.open()

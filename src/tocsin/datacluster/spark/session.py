@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 from tocsin.datacluster.spark.settings import SparkOptions, settings
 from tocsin.errors import Unavailable
 
-__all__ = ["SparkOptions", "start_session", "stop_session"]
+__all__ = ["SparkOptions", "jvm_pid", "start_session", "stop_session"]
 
 _LOG4J = Path(__file__).with_name("log4j2.properties")
 _LOG_DIR_KEY = "spark.tocsin.logDir"
@@ -61,6 +61,11 @@ def stop_session(spark: SparkSession) -> None:
     _end_jvm()
     if log_dir and owned == "True":
         shutil.rmtree(log_dir, ignore_errors=True)
+
+
+def jvm_pid(spark: SparkSession) -> int:
+    """The process that Spark's driver runs in."""
+    return int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
 
 
 def _check_possible() -> None:
