@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from support.matching_worlds import arrow_columns, found_by_row, record_table, worlds
+from tocsin.matching import storage
 from tocsin.matching.build import build_index
 from tocsin.matching.index import open_index
 from tocsin.matching.maintain import SubscriptionIndex
@@ -29,6 +30,8 @@ class Maintained(RuleBasedStateMachine):
         self.spec, params, self.records = world
         self.params = params or [data.draw(rows_for(self.spec))]
         self.folder = tempfile.TemporaryDirectory()
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(storage, "sync", lambda _: None)  # no power fails here, and waiting for disks is slow
         self.index = SubscriptionIndex(self.spec, Path(self.folder.name, "kept"))
         self.live: set[int] = set()
         self.compacted: set[int] = set()
@@ -97,6 +100,7 @@ class Maintained(RuleBasedStateMachine):
     def teardown(self) -> None:
         if hasattr(self, "folder"):
             self.folder.cleanup()
+            self.patch.undo()
 
     def _columns(self, numbers: list[int]) -> dict[str, pa.Array]:
         return arrow_columns(self.spec.param_types, [self.params[n % len(self.params)] for n in numbers])
