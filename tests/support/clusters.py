@@ -45,7 +45,7 @@ def subscribe(cluster: Cluster, channel: str, *arguments: Any, broker: str = BRO
     return cluster.subscribe(channel, broker, [Wanted(list(arguments))], ME)[0]
 
 
-def until(condition: Callable[[], Any], what: str, timeout_s: float = 60.0) -> Any:
+def until(condition: Callable[[], Any], what: str, timeout_s: float = 180.0) -> Any:
     """Wait until ``condition`` gives something true."""
     deadline = time.monotonic() + timeout_s
     while not (answer := condition()):
