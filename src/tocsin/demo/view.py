@@ -6,6 +6,7 @@ import time
 from types import TracebackType
 from typing import Self
 
+from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
@@ -15,8 +16,8 @@ from tocsin.demo.summary import ChannelLine, Summary
 
 LINE_S = 5.0
 _COLUMNS = (
-    ("channel", False), ("runs", False), ("subscriptions", True), ("distinct", True), ("executions", True),
-    ("rows", True), ("notifications", True), ("p50", True), ("p99", True), ("lag", True),
+    ("channel", False), ("runs", False), ("subscrip-\ntions", True), ("distinct", True), ("execu-\ntions", True),
+    ("result\nrows", True), ("notifi-\ncations", True), ("latency\np50", True), ("\np99", True),
 )  # fmt: skip
 
 
@@ -59,14 +60,17 @@ class Screen:
 def headline(summary: Summary) -> str:
     executions = sum(line.executions for line in summary.channels)
     notifications = sum(line.notifications for line in summary.channels)
+    lag_s = max((line.lag_s for line in summary.channels), default=0.0)
+    lag = f", {lag_s:.0f} s behind" if lag_s >= 1 else ""
     return (
         f"{summary.phase}, {summary.seconds:.0f} s of the city: {sum(summary.records.values()):,} records, "
-        f"{executions:,} executions, {notifications:,} notifications, {summary.notices:,} notices"
+        f"{executions:,} executions, {notifications:,} notifications, {summary.notices:,} notices{lag}"
     )
 
 
-def table(summary: Summary, title: str | None = None) -> Table:
-    shown = Table(title=title, title_justify="left", header_style="bold")
+def table(summary: Summary) -> Table:
+    """A row a channel, for terminals of 80 columns."""
+    shown = Table(box=box.SIMPLE_HEAD, padding=0, show_edge=False, header_style="bold")
     for name, is_number in _COLUMNS:
         shown.add_column(name, justify="right" if is_number else "left")
     for line in summary.channels:
@@ -110,11 +114,12 @@ def _cells(line: ChannelLine) -> list[str]:
         f"{line.executions:,}",
         f"{line.rows:,}",
         f"{line.notifications:,}",
-        _milliseconds(line.p50_ms),
-        _milliseconds(line.p99_ms),
-        f"{line.lag_s:.1f} s",
+        _latency(line.p50_ms),
+        _latency(line.p99_ms),
     ]
 
 
-def _milliseconds(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.0f} ms"
+def _latency(value_ms: float | None) -> str:
+    if value_ms is None:
+        return "–"
+    return f"{value_ms:.0f} ms" if value_ms < 1000 else f"{value_ms / 1000:.1f} s"

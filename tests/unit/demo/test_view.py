@@ -12,19 +12,19 @@ from tocsin.demo.summary import ChannelLine, Summary, channel_line
 from tocsin.demo.tally import Tally
 from tocsin.demo.view import Screen, closing_lines, headline, table
 
-LINE = ChannelLine("ByKind", "continuous", "index", 1_500, 8, 12, 0, 900, 7_000, 42.4, 99.9, 0.0)
+LINE = ChannelLine("ByKind", "continuous", "index", 1_500, 8, 12, 0, 900, 7_000, 42.4, 2_512.0, 0.0)
 SUMMARY = Summary("Done", 45.0, {"Reports": 7_500, "Shelters": 200}, [LINE, replace(LINE, channel="NearMe")], 24)
 
 
 def printed(thing):
     out = io.StringIO()
-    Console(file=out, width=200).print(thing)
+    Console(file=out, width=80).print(thing)
     return out.getvalue()
 
 
 def test_the_table_has_a_row_a_channel():
     shown = printed(table(SUMMARY))
-    for text in ("ByKind", "NearMe", "continuous", "1,500", "7,000", "42 ms", "100 ms"):
+    for text in ("ByKind", "NearMe", "continuous", "1,500", "7,000", "42 ms", "2.5 s"):
         assert text in shown
 
 
@@ -39,6 +39,16 @@ def test_the_headline_adds_up():
     assert headline(SUMMARY) == (
         "Done, 45 s of the city: 7,700 records, 24 executions, 14,000 notifications, 24 notices"
     )
+
+
+def test_the_headline_says_how_far_behind_it_is():
+    assert headline(replace(SUMMARY, channels=[replace(LINE, lag_s=4.2)])).endswith("notices, 4 s behind")
+
+
+def test_the_table_fits_a_small_terminal():
+    wide = replace(LINE, channel="WithShelters", rows=123_456, notifications=1_234_567, p50_ms=12_345.0)
+    shown = printed(table(replace(SUMMARY, channels=[wide])))
+    assert all(text in shown for text in ("WithShelters", "continuous", "1,234,567", "12.3 s"))
 
 
 def test_the_summary_says_what_was_shared_and_that_ticks_are_waited_for():
