@@ -106,6 +106,7 @@ SHAPES = (
     "WHERE {v} GROUP BY q.sev) SELECT c.id, d.n FROM c LEFT JOIN d ON d.sev = c.sev",
     "SELECT z.id FROM (SELECT r.id, r.sev FROM Reports r WHERE {w} ORDER BY r.sev, r.id LIMIT 4) z WHERE z.sev > 0",
     "SELECT r.id, c.n FROM Reports r, (SELECT count(*) AS n FROM Shelters s WHERE s.cap > :k) c WHERE {w}",
+    "SELECT r.id, c.n FROM Reports r, (SELECT count(*) AS n FROM Shelters s WHERE s.cap > :k HAVING count(*) < 4) c",
     "SELECT r.id, n.near FROM Reports r, LATERAL (SELECT sort_array(collect_list(d)) AS near FROM (SELECT "
     "distance(s.x, s.y, r.x, r.y) AS d FROM Shelters s ORDER BY d LIMIT 2)) n WHERE {w}",
     "SELECT r.id, s.name FROM Reports r FULL JOIN Shelters s ON s.cap = r.sev AND {w}",

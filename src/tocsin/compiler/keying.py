@@ -34,7 +34,6 @@ from tocsin.compiler.trees import (
     equal,
     flatten_inner_joins,
     has_aggregate,
-    is_global_aggregate,
     is_grouped,
     is_inner,
     joins_of,
@@ -76,7 +75,7 @@ def key_core(query: exp.Query, keying: Keying, *, is_inner_query: bool) -> exp.Q
             query.set(arm, _arm(keyed(unwrapped(query.args[arm]), keying, is_inner_query=is_inner_query)))
         return query
     assert isinstance(query, exp.Select)
-    if is_inner_query and is_global_aggregate(query):
+    if is_inner_query and is_grouped(query) and not query.args.get("group"):
         return _per_subscription(query, keying)
     return _key_select(query, keying)
 
