@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import pairwise
@@ -221,11 +221,12 @@ def _blocks(rows: ResultRows, start: int, end: int) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
-def _matches(rows: ResultRows, start: int, end: int, no: int, wanted: Wanted) -> list[tuple[int, list[int]]]:
-    """(row, wanted backend numbers) for the rows that have any."""
+def _matches(rows: ResultRows, start: int, end: int, no: int, wanted: Wanted) -> Iterator[tuple[int, list[int]]]:
+    """(row, wanted backend numbers) for the rows that have any, made as they are asked for: pages are short."""
     offsets, ids = rows.backends(start, end)
     mask = np.asarray(wanted(no, ids), dtype=bool)
     kept = ids[mask]
     places = np.concatenate(([0], np.cumsum(mask)))[offsets]
     hits = np.flatnonzero(np.diff(places))
-    return [(start + int(i), kept[places[i] : places[i + 1]].tolist()) for i in hits]
+    for i in hits:
+        yield start + int(i), kept[places[i] : places[i + 1]].tolist()
