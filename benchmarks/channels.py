@@ -43,6 +43,12 @@ SPATIAL = """CREATE CONTINUOUS CHANNEL {name}(kind STRING, x DOUBLE, y DOUBLE, r
     WHERE r.kind = :kind AND distance(r.x, r.y, :x, :y) < :radius"""
 EQUALITY = """CREATE CONTINUOUS CHANNEL {name}(key STRING) AS
     SELECT r.report_id, r.kind, r.severity, r.text FROM Reports r WHERE r.report_id = :key"""
+FURTHER = """CREATE CONTINUOUS CHANNEL Ch{i}(kind STRING, x DOUBLE, y DOUBLE, radius DOUBLE) AS
+    SELECT r.report_id, r.severity + {i} AS score, r.text FROM Reports r
+    WHERE r.severity <> {i} AND r.kind = :kind AND distance(r.x, r.y, :x, :y) < :radius"""
+SEVERE = """CREATE CONTINUOUS CHANNEL Ch{i}(kind STRING, least INT) AS
+    SELECT r.report_id, upper(r.kind) AS kind, r.severity * {i} AS score FROM Reports r
+    WHERE r.radius > {i} AND r.kind = :kind AND r.severity >= :least"""
 THREADS = os.cpu_count() or 1
 console = Console()
 
@@ -300,11 +306,12 @@ def one_by_one(columns: Columns) -> Iterator[dict[str, Any]]:
 
 
 def twenty(cluster: Cluster, news: News, rounds: int, table: Table) -> tuple[float, float]:
-    """Twenty channels in one tick over one channel in one tick; then their idle CPU."""
+    """Twenty different channels in one tick over one channel in one tick; then their idle CPU."""
     subs = uniform_spatial(10_000)
-    lives = [channel(cluster, SPATIAL.format(name=f"Ch{i}")) for i in range(21)]
-    for live in lives:
-        hold(live, subs)
+    severe = {"kind": subs["kind"], "least": np.random.default_rng(1).integers(1, 6, 10_000).astype(np.int32)}
+    lives = [channel(cluster, (SEVERE if i % 2 else FURTHER).format(i=i)) for i in range(21)]
+    for i, live in enumerate(lives):
+        hold(live, severe if i % 2 else subs)
         live.subscriptions.compact(0)
     for live in lives:
         catch_up(live, news.store.head)

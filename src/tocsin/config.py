@@ -94,6 +94,12 @@ class Channels:
 class Results:
     retain_age: Seconds = duration("24h", "How long results are kept where the channel does not say.", high="3660d")
     retain_size: Bytes = size("1 GB", "Bytes of results kept per channel where it does not say.", high="1000 TB")
+    inline_size: Bytes = size(
+        "64 kB",
+        "Results of one execution up to this size are kept in the ledger, not in a file.",
+        low="0 B",
+        high="16 MB",
+    )
     pull_max_rows: int = integer(10_000, "Results one pull returns at most.", low=1, high=10_000_000)
     pull_max_bytes: Bytes = size("4 MB", "Bytes of payload one pull returns at most.", low="1 kB", high="1 GB")
 

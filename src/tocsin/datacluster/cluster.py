@@ -124,7 +124,9 @@ class Cluster:
         )  # fmt: skip
         self._datasets.on_append = self._appended
         self._brokers = Brokers(ledger, clock)
-        self._engine = Engine(self._spark, self._datasets, config.outbox.notify_max_ids, root / "results")
+        self._engine = Engine(
+            self._spark, self._datasets, root / "results", config.outbox.notify_max_ids, config.results.inline_size
+        )
         limits = config.channels
         self._executor = Executor(
             ledger, self._engine, self._datasets, root / "results", clock, limits.max_window_records,

@@ -156,7 +156,7 @@ class Executor:
     ) -> Tick:
         if isinstance(outcome, ExecutionFailed):
             return Tick(channel, has_more=True, problem=outcome, duration_s=duration, windows=windows)
-        if outcome.files:
+        if any(file.content is None for file in outcome.files):
             sync_directory(self.results_directory(channel.id))
         return Tick(channel, self._has_more(windows), outcome, None, duration, windows)
 

@@ -88,12 +88,12 @@ class Subscribers:
 
     def acquire(self) -> Acquired:
         """The state for one execution; ``release`` it afterwards."""
-        ref = self._index.snapshot()
-        with self._lock:
-            self._held.append(ref)
         if self._tables is None:
+            ref = self._index.snapshot()
+            self._hold(ref)
             return Acquired(ref, None)
-        parts = self._index.parts()
+        ref, parts = self._index.snapshot_parts()
+        self._hold(ref)
         base = parts.base
         self._tables.register(
             base.serial if base else 0,
@@ -101,6 +101,10 @@ class Subscribers:
             self._named(parts.added_ids, parts.added),
         )
         return Acquired(ref, parts.removed if len(parts.removed) else None)
+
+    def _hold(self, ref: IndexRef) -> None:
+        with self._lock:
+            self._held.append(ref)
 
     def release(self) -> None:
         with self._lock:

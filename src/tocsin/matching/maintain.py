@@ -141,11 +141,18 @@ class SubscriptionIndex:
             self._uses = +self._uses
             self._sweep()
 
-    def parts(self) -> Parts:
-        """The present parameter sets themselves, for who joins with them instead of probing."""
-        with self._state:
-            ids, params = self._pending.contents()
-            return Parts(self._base, ids, params, np.array(sorted(self._removed), np.uint32))
+    def snapshot_parts(self) -> tuple[IndexRef, Parts]:
+        """A snapshot, and the parameter sets themselves for who joins with them instead of probing.
+
+        The sets may be newer than the snapshot by what was added meanwhile; their base is the snapshot's,
+        so its files stay until the release.
+        """
+        with self._shape:
+            self._write_changes()
+            self._uses[self._ref] += 1
+            with self._state:
+                ids, params = self._pending.contents()
+                return self._ref, Parts(self._base, ids, params, np.array(sorted(self._removed), np.uint32))
 
     def compact(self, watermark: int) -> None:
         """Write the next base and swap it in; others may add, remove and take snapshots meanwhile."""

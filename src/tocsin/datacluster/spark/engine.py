@@ -9,9 +9,9 @@ fails alone.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial, reduce
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +20,17 @@ import numpy.typing as npt
 import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException, PythonException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sql
 
 from tocsin.compiler.plan import ORDINAL, SEQUENCE, SUBSCRIPTION, View
-from tocsin.datacluster.spark.factorise import factorise
+from tocsin.datacluster.spark.factorise import Factorised, factorise
 from tocsin.datacluster.spark.prepared import PreparedChannel, bound_sql, timestamp_sql
 from tocsin.datacluster.spark.relations import Relations, Window
 from tocsin.datacluster.spark.worker import SUMMARY_SQL, Probe, match_partition
 from tocsin.datacluster.storage.dataset import DatasetStore
-from tocsin.datacluster.storage.results import ResultFile, write_result_file
+from tocsin.datacluster.storage.executions import ResultFile
+from tocsin.datacluster.storage.resultfiles import result_batch, result_bytes, write_result_file
 from tocsin.errors import ExecutionFailed
 from tocsin.matching.refs import IndexRef
 
@@ -69,9 +71,15 @@ NOTHING = Outcome((), 0, 0, 0, np.empty(0, np.uint32))
 
 class Engine:
     def __init__(
-        self, spark: SparkSession, stores: Mapping[str, DatasetStore], list_pairs: int, results_root: Path
+        self,
+        spark: SparkSession,
+        stores: Mapping[str, DatasetStore],
+        results_root: Path,
+        list_pairs: int,
+        inline_bytes: int,
     ) -> None:
-        self._spark, self._stores, self._list_pairs, self._results_root = spark, stores, list_pairs, results_root
+        self._spark, self._stores, self._results_root = spark, stores, results_root
+        self._list_pairs, self._inline_bytes = list_pairs, inline_bytes
         self._relations = Relations(spark)
 
     @property
@@ -111,27 +119,28 @@ class Engine:
             else:
                 frames.append(self._branch(number, run))
         frames += [self._shared_scan(dataset, members) for dataset, members in scans.items()]
-        summaries = reduce(DataFrame.unionAll, frames).toArrow().to_pylist()
+        summaries = [row.asDict() for row in reduce(DataFrame.unionAll, frames).collect()]
         return [self._outcome([s for s in summaries if s["channel"] == n]) for n in range(len(runs))]
 
     def _shared_scan(self, dataset: str, members: Sequence[tuple[int, Run]]) -> DataFrame:
-        """One pass over the new records of ``dataset`` for many channels, each with its own columns."""
+        """One pass over the new records of ``dataset``; what several channels compute is computed once."""
         windows = [run.windows[dataset] for _, run in members]
         widest = Window(min(w.after for w in windows), max(w.through for w in windows))
-        columns, probes = [SEQUENCE], []
+        columns, probes = _Columns(), []
         for (number, run), window in zip(members, windows, strict=True):
             plan = run.channel.plan.index
             assert plan is not None
-            conditions = [] if window == widest else [f"{SEQUENCE} > {window.after} AND {SEQUENCE} <= {window.through}"]
-            conditions += [f"({plan.filter_sql})"] if plan.filter_sql else []
-            payload = bound_sql(run.channel.index_payload or "", timestamp_sql(run.window_time))
-            guarded = f"CASE WHEN {' AND '.join(conditions)} THEN {payload} END" if conditions else payload
-            columns.append(f"{bound_sql(guarded, timestamp_sql(run.window_time))} AS c{number}_payload")
-            names = [(name, f"c{number}_{name}") for name, _ in plan.probes]
-            columns += [f"{sql} AS c{number}_{name}" for name, sql in plan.probes]
-            probes.append(self._probe(number, run, tuple(names), f"c{number}_payload", None))
+            now = timestamp_sql(run.window_time)
+            payload = columns.payload(
+                bound_sql(run.channel.index_payload or "", now),
+                bound_sql(plan.filter_sql, now) if plan.filter_sql else None,
+                None if window == widest else window,
+            )
+            names = tuple((name, columns.named(sql)) for name, sql in plan.probes)
+            probes.append(self._probe(number, run, names, payload, None))
         frame = self._relations.frame(View.NEW, self._stores[dataset], widest)
-        return frame.selectExpr(*columns).mapInArrow(partial(match_partition, tuple(probes)), SUMMARY_SQL)
+        chosen = frame.select(SEQUENCE, *columns.chosen)
+        return chosen.mapInArrow(partial(match_partition, tuple(probes)), SUMMARY_SQL)
 
     def _branch(self, number: int, run: Run) -> DataFrame:
         """A channel whose candidates need a query of their own."""
@@ -149,7 +158,9 @@ class Engine:
     def _outcome(self, summaries: Sequence[Mapping[str, Any]]) -> Outcome:
         """One channel's summaries, a partition each, put together."""
         files = tuple(
-            ResultFile(self._named(Path(s["path"])), s["rows"], s["pairs"], s["size"]) for s in summaries if s["path"]
+            ResultFile(s["path"], s["rows"], s["pairs"], s["size"], bytes(s["content"]) if s["content"] else None)
+            for s in summaries
+            if s["path"]
         )
         pairs = sum(s["pairs"] for s in summaries)
         considered, rows = sum(s["considered"] for s in summaries), sum(s["rows"] for s in summaries)
@@ -162,7 +173,7 @@ class Engine:
         self, number: int, run: Run, probes: tuple[tuple[str, str], ...], payload: str, ordinal: str | None
     ) -> Probe:
         stem = str(run.path_stem) if run.path_stem else None
-        return Probe(number, run.index, probes, payload, ordinal, stem, self._list_pairs)
+        return Probe(number, run.index, probes, payload, ordinal, stem, self._list_pairs, self._inline_bytes)
 
     # --- join ----------------------------------------------------------------------------------
 
@@ -199,19 +210,54 @@ class Engine:
         listed = result.ids if len(result.ids) <= self._list_pairs else None
         files: tuple[ResultFile, ...] = ()
         if len(result.ids) and run.path_stem is not None:
-            path = Path(f"{run.path_stem}-join.arrow")
-            written = write_result_file(path, result.seq, result.ord, result.payload, result.offsets, result.ids)
-            files = (replace(written, path=self._named(path)),)
+            files = (self._written(Path(f"{run.path_stem}-join.arrow"), result),)
         considered = sum(max(0, w.through - w.after) for w in run.windows.values())
         return Outcome(files, considered, len(result.seq), len(result.ids), listed)
 
-    def _named(self, path: Path) -> str:
-        """A result file's name in the ledger."""
-        return str(path.relative_to(self._results_root))
+    def _written(self, path: Path, result: Factorised) -> ResultFile:
+        batch = result_batch(result.seq, result.ord, result.payload, result.offsets, result.ids)
+        if batch.nbytes > self._inline_bytes:
+            return write_result_file(path, result.seq, result.ord, result.payload, result.offsets, result.ids)
+        content = result_bytes([batch])
+        return ResultFile(str(path), batch.num_rows, len(result.ids), len(content), content)
 
     def _bound(self, run: Run, sql: str) -> str:
         sql = self._relations.bind(sql, run.channel.plan.relations, self._stores, run.windows)
         return bound_sql(sql, timestamp_sql(run.window_time))
+
+
+class _Columns:
+    """The columns of a shared scan by what they compute; the same text is one column."""
+
+    def __init__(self) -> None:
+        self.chosen: list[Column] = []
+        self._names: dict[Hashable, str] = {}
+
+    def named(self, sql: str) -> str:
+        return self._name(sql, lambda: _expression(sql))
+
+    def payload(self, sql: str, condition: str | None, window: Window | None) -> str:
+        """The payload where the record passes ``condition`` and lies in ``window``, else NULL."""
+        return self._name((sql, condition, window), lambda: _guarded(_expression(sql), condition, window))
+
+    def _name(self, key: Hashable, make: Callable[[], Column]) -> str:
+        if key not in self._names:
+            self._names[key] = f"c{len(self.chosen)}"
+            self.chosen.append(make().alias(self._names[key]))
+        return self._names[key]
+
+
+def _guarded(payload: Column, condition: str | None, window: Window | None) -> Column:
+    tests = [_expression(condition)] if condition else []
+    if window is not None:
+        tests += [sql.col(SEQUENCE) > window.after, sql.col(SEQUENCE) <= window.through]
+    return sql.when(reduce(Column.__and__, tests), payload) if tests else payload
+
+
+@lru_cache(maxsize=4096)
+def _expression(text: str) -> Column:
+    """Parsed once: twenty channels have a hundred expressions, and parsing them took longer than the job."""
+    return sql.expr(text)
 
 
 def _reason(problem: Exception) -> str:

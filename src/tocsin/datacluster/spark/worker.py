@@ -2,8 +2,9 @@
 
 The pairs never enter the JVM. A worker gets a partition of candidate rows as Arrow batches, probes
 each channel's index, writes the matches of the whole partition as one factorised result file for
-each channel, syncs it, and gives back one summary row a channel. Workers are forked once and reused,
-so opened indexes stay mapped between ticks.
+each channel, syncs it, and gives back one summary row a channel. A small result goes back in that row
+and becomes part of the ledger's transaction: in a tick of many channels the syncs of their files cost
+more than the matching. Workers are forked once and reused, so opened indexes stay mapped between ticks.
 
 A file is named by execution and attempt; it becomes a result only when the driver's transaction names
 it. A task that runs twice writes two files, and the driver takes the one that the job returned.
@@ -21,11 +22,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tocsin.datacluster.storage.results import RESULT_SCHEMA
+from tocsin.datacluster.storage.resultfiles import RESULT_SCHEMA, result_batch, result_bytes
 from tocsin.matching.collect import Matches
 from tocsin.matching.refs import IndexRef, open_ref
 
-SUMMARY_SQL = "channel INT, path STRING, rows BIGINT, pairs BIGINT, size BIGINT, considered BIGINT, backends BINARY"
+SUMMARY_SQL = (
+    "channel INT, path STRING, rows BIGINT, pairs BIGINT, size BIGINT, considered BIGINT, backends BINARY, "
+    "content BINARY"
+)
 SUMMARY = pa.schema(
     [
         ("channel", pa.int32()),
@@ -35,6 +39,7 @@ SUMMARY = pa.schema(
         ("size", pa.int64()),
         ("considered", pa.int64()),
         ("backends", pa.binary()),
+        ("content", pa.binary()),
     ]
 )
 
@@ -44,8 +49,9 @@ class Probe:
     """One channel's share of a pass.
 
     ``probes`` maps the index's probe names to columns of the pass; a row takes part where
-    ``payload`` is not NULL. ``path_stem`` is where files go, or ``None`` to count only. Backend
-    numbers are listed in the summary while a partition's pairs number at most ``list_pairs``.
+    ``payload`` is not NULL. ``path_stem`` is where files go, or ``None`` to count only. Results of at
+    most ``inline_bytes`` go back in the summary instead. Backend numbers are listed there while a
+    partition's pairs number at most ``list_pairs``.
     """
 
     channel: int
@@ -55,6 +61,7 @@ class Probe:
     ordinal: str | None
     path_stem: str | None
     list_pairs: int
+    inline_bytes: int
 
 
 def match_partition(probes: tuple[Probe, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -77,6 +84,8 @@ class _ChannelWriter:
         self._path: Path | None = None
         self._file: Any = None
         self._writer: Any = None
+        self._held: list[pa.RecordBatch] = []
+        self._held_bytes = 0
         self._rows = self._pairs = self._considered = 0
         self._backends: list[np.ndarray[Any, Any]] = []
 
@@ -104,46 +113,49 @@ class _ChannelWriter:
         offsets = np.concatenate(([0], np.cumsum(counts[kept])))
         rows = batch.take(pa.array(kept)) if len(kept) < batch.num_rows else batch
         self._rows += rows.num_rows
-        ordinal = (
-            rows.column(self._probe.ordinal).cast(pa.int32())
-            if self._probe.ordinal
-            else pa.array(np.zeros(rows.num_rows, np.int32))
-        )
-        out = pa.RecordBatch.from_arrays(
-            [
-                rows.column("__seq"),
-                ordinal,
-                rows.column(self._probe.payload).cast(pa.large_binary()),
-                pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), pa.array(matches.ids, pa.uint32())),
-            ],
-            schema=RESULT_SCHEMA,
-        )
-        self._open().write_batch(out)
+        ordinal = rows.column(self._probe.ordinal) if self._probe.ordinal else np.zeros(rows.num_rows, np.int32)
+        out = result_batch(rows.column("__seq"), ordinal, rows.column(self._probe.payload), offsets, matches.ids)
+        if self._writer is None and self._held_bytes + out.nbytes <= self._probe.inline_bytes:
+            self._held.append(out)
+            self._held_bytes += out.nbytes
+        else:
+            self._open().write_batch(out)
 
     def _open(self) -> Any:
+        """The file, with what was held back for the summary in it."""
         if self._writer is None:
             self._path = Path(f"{self._probe.path_stem}-{uuid.uuid4().hex[:8]}.arrow")
             self._file = self._path.open("wb")
             self._writer = pa.ipc.new_file(self._file, RESULT_SCHEMA)
+            for batch in self._held:
+                self._writer.write_batch(batch)
+            self._held = []
         return self._writer
 
     def finish(self) -> dict[str, Any] | None:
         if self._considered == 0:
             return None
-        size = 0
+        content = result_bytes(self._held) if self._held else None
+        path, size = f"{self._probe.path_stem}-{uuid.uuid4().hex[:8]}", len(content or b"")
         if self._path is not None:
-            self._writer.close()
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            size = os.fstat(self._file.fileno()).st_size
-            self._file.close()
+            path, size = str(self._path), self._close()
         listed = self._pairs <= self._probe.list_pairs
         return {
             "channel": self._probe.channel,
-            "path": str(self._path) if self._path else None,
+            "path": path if content or self._path else None,
             "rows": self._rows,
             "pairs": self._pairs,
             "size": size,
             "considered": self._considered,
             "backends": np.concatenate(self._backends or [np.empty(0, np.uint32)]).tobytes() if listed else None,
+            "content": content,
         }
+
+    def _close(self) -> int:
+        """Sync the file; its size."""
+        self._writer.close()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        size = os.fstat(self._file.fileno()).st_size
+        self._file.close()
+        return size

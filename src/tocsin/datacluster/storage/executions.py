@@ -43,12 +43,16 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class ResultFile:
-    """Of ``path`` only the channel's directory and the file's name are kept."""
+    """Of ``path`` only the channel's directory and the file's name are kept.
+
+    A small one need not be a file: with ``content`` it lives in the ledger, which saves its syncs.
+    """
 
     path: str
     rows: int
     pairs: int
     size_bytes: int
+    content: bytes | None = None
 
     @property
     def name(self) -> str:
@@ -163,9 +167,9 @@ def commit(
         ),
     )
     tx.executemany(
-        """INSERT INTO result_file (path, channel_id, execution_no, result_rows, pairs, size_bytes)
-           VALUES (?, ?, ?, ?, ?, ?)""",
-        [(f.name, channel_id, no, f.rows, f.pairs, f.size_bytes) for f in files],
+        """INSERT INTO result_file (path, channel_id, execution_no, result_rows, pairs, size_bytes, content)
+           VALUES (?, ?, ?, ?, ?, ?, ?)""",
+        [(f.name, channel_id, no, f.rows, f.pairs, f.size_bytes, f.content) for f in files],
     )
     _advance(tx, execution)
     outbox.enqueue(tx, channel_id, no, notices, now, max_waiting)

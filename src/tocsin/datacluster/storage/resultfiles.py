@@ -35,16 +35,15 @@ def result_path(root: Path, channel_id: int, execution_no: int, attempt: int, pa
     return root / str(channel_id) / f"{execution_no:012x}-{attempt}-{part}.arrow"
 
 
-def write_result_file(
-    path: Path,
+def result_batch(
     seq: Any,
     ord: Any,
     payload: pa.Array | pa.ChunkedArray | Sequence[bytes],
     offsets: Numbers,
     ids: Numbers,
-) -> ResultFile:
-    """Write rows durably; the backend subscriptions of row ``i`` are ``ids[offsets[i]:offsets[i + 1]]``."""
-    batch = pa.RecordBatch.from_arrays(
+) -> pa.RecordBatch:
+    """Rows in the form of a result file; row ``i`` goes to ``ids[offsets[i]:offsets[i + 1]]``."""
+    return pa.RecordBatch.from_arrays(
         [
             pa.array(seq, pa.int64()),
             pa.array(ord, pa.int32()),
@@ -53,22 +52,45 @@ def write_result_file(
         ],
         schema=RESULT_SCHEMA,
     )
+
+
+def result_bytes(batches: Sequence[pa.RecordBatch]) -> bytes:
+    """A result file's content, for one that is kept in the ledger."""
+    sink = pa.BufferOutputStream()
+    _write_batches(sink, batches)
+    return bytes(sink.getvalue())
+
+
+def write_result_file(
+    path: Path,
+    seq: Any,
+    ord: Any,
+    payload: pa.Array | pa.ChunkedArray | Sequence[bytes],
+    offsets: Numbers,
+    ids: Numbers,
+) -> ResultFile:
+    """Write rows durably."""
+    batch = result_batch(seq, ord, payload, offsets, ids)
     make_directory(path.parent)
     faults.point("result.before-write")
-
-    def write(file: Any) -> None:
-        with pa.ipc.new_file(file, RESULT_SCHEMA) as writer:
-            writer.write_batch(batch)
-
-    size = write_atomically(path, write, "result.before-rename", "result.after-rename")
+    size = write_atomically(
+        path, lambda file: _write_batches(file, [batch]), "result.before-rename", "result.after-rename"
+    )
     return ResultFile(str(path), batch.num_rows, len(ids), size)
+
+
+def _write_batches(sink: Any, batches: Sequence[pa.RecordBatch]) -> None:
+    with pa.ipc.new_file(sink, RESULT_SCHEMA) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
 
 
 class ResultRows:
     """The rows of one execution over all its files, ordered by (seq, ord, first backend subscription)."""
 
-    def __init__(self, paths: Sequence[Path]) -> None:
-        self._batches = [batch for path in paths for batch in _mapped(path)]
+    def __init__(self, sources: Sequence[Path | bytes]) -> None:
+        """``sources`` are files, or the contents of those that are kept in the ledger."""
+        self._batches = [batch for source in sources for batch in _batches(source)]
         self._lists = [_lists(batch) for batch in self._batches]
         counts = [batch.num_rows for batch in self._batches]
         self._batch = np.repeat(np.arange(len(counts)), counts)
@@ -134,12 +156,13 @@ def _spans(starts: Numbers, lengths: Numbers) -> Numbers:
     return indices
 
 
-def _mapped(path: Path) -> list[pa.RecordBatch]:
+def _batches(source: Path | bytes) -> list[pa.RecordBatch]:
     try:
-        reader = pa.ipc.open_file(pa.memory_map(str(path)))
+        reader = pa.ipc.open_file(pa.py_buffer(source) if isinstance(source, bytes) else pa.memory_map(str(source)))
         return [reader.get_batch(i) for i in range(reader.num_record_batches)]
     except pa.ArrowInvalid as error:
-        raise Corrupt(f"{path} does not verify: {error}") from error
+        name = "a result in the ledger" if isinstance(source, bytes) else source
+        raise Corrupt(f"{name} does not verify: {error}") from error
 
 
 def _lists(batch: pa.RecordBatch) -> tuple[Numbers, Numbers]:

@@ -76,7 +76,7 @@ class ResultPage:
 class _Committed:
     no: int
     bounds: str
-    files: tuple[str, ...]
+    files: tuple[str | bytes, ...]  # names, or the contents of those that are kept in the ledger
 
 
 @dataclass(slots=True)
@@ -176,7 +176,7 @@ class ResultStore:
             if key in self._open:
                 self._open.move_to_end(key)
                 return self._open[key]
-        rows = ResultRows([self._root / name for name in execution.files])
+        rows = ResultRows([f if isinstance(f, bytes) else self._root / f for f in execution.files])
         with self._lock:
             self._open[key] = rows
             while len(self._open) > self._max_open:
@@ -184,7 +184,7 @@ class ResultStore:
         return rows
 
     def _missing(self, tx: Tx, channel_id: int) -> list[str]:
-        sql = "SELECT path FROM result_file WHERE channel_id = ?"
+        sql = "SELECT path FROM result_file WHERE channel_id = ? AND content IS NULL"
         return [path for (path,) in tx.rows(sql, (channel_id,)) if not (self._root / path).exists()]
 
 
@@ -201,13 +201,13 @@ def _committed(tx: Tx, channel_id: int, after: Position) -> tuple[int, Gap | Non
              WHERE e.channel_id = ? AND e.state = 'committed' AND e.result_rows > 0 AND e.no >= ? AND e.no > ?
              ORDER BY e.no LIMIT ?"""
     found = tx.rows(sql, (channel_id, after.execution, progress.expired, _EXECUTIONS_AT_ONCE))
-    files: dict[int, list[str]] = {no: [] for no, _ in found}
+    files: dict[int, list[str | bytes]] = {no: [] for no, _ in found}
     if found:
-        sql = """SELECT execution_no, path FROM result_file
+        sql = """SELECT execution_no, path, content FROM result_file
                  WHERE channel_id = ? AND execution_no BETWEEN ? AND ? ORDER BY path"""
-        for no, path in tx.rows(sql, (channel_id, found[0][0], found[-1][0])):
+        for no, path, content in tx.rows(sql, (channel_id, found[0][0], found[-1][0])):
             if no in files:  # a file without rows belongs to an execution without results
-                files[no].append(path)
+                files[no].append(path if content is None else content)
     return progress.committed, gap, [_Committed(no, bounds, tuple(files[no])) for no, bounds in found]
 
 

@@ -88,7 +88,8 @@ SCRIPTS = (
         execution_no BIGINT NOT NULL,
         result_rows BIGINT NOT NULL,
         pairs BIGINT NOT NULL,
-        size_bytes BIGINT NOT NULL
+        size_bytes BIGINT NOT NULL,
+        content BLOB
     );
     CREATE INDEX result_file_by_execution ON result_file (channel_id, execution_no);
 
