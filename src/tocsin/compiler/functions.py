@@ -139,10 +139,11 @@ def _distance(*arguments: exp.Expr) -> exp.Expr:
 
 
 def _distance_m(*arguments: exp.Expr) -> exp.Expr:
-    """Great circle, by the haversine formula, whose argument is held to 1 against rounding."""
+    """Great circle, by the haversine formula, whose argument is held to 1 against rounding (and stays NULL)."""
     lat1, lon1, lat2, lon2 = (f"RADIANS({print_sql(double(a))})" for a in arguments)
     half = f"POW(SIN(({lat2} - {lat1}) / 2), 2) + COS({lat1}) * COS({lat2}) * POW(SIN(({lon2} - {lon1}) / 2), 2)"
-    text = f"2 * CAST({EARTH_RADIUS_M} AS DOUBLE) * ASIN(SQRT(LEAST(CAST(1 AS DOUBLE), {half})))"
+    held = f"IF({half} > CAST(1 AS DOUBLE), CAST(1 AS DOUBLE), {half})"
+    text = f"2 * CAST({EARTH_RADIUS_M} AS DOUBLE) * ASIN(SQRT({held}))"
     return exp.maybe_parse(text, dialect=DIALECT)
 
 

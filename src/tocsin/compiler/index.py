@@ -218,5 +218,6 @@ def _reach(radius: exp.Expr, found: Conditions) -> tuple[str | None, str | None]
         return _numeric_parameter(radius.name, found), None
     if not _is_of_record(radius):
         raise NotIndexable("a radius mixes parameters and columns")
-    capped = exp.func("LEAST", double(radius), double(exp.Literal.number(found.max_radius)))
+    own, most = double(radius), double(exp.Literal.number(found.max_radius))
+    capped = exp.If(this=exp.GT(this=own, expression=most), true=most.copy(), false=own.copy())  # NULL stays NULL
     return None, found.probe(capped, DOUBLE)
