@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 def demo(
     seconds: Annotated[float, typer.Option(help="How long the city is fed.")] = 45.0,
-    people: Annotated[int, typer.Option(help="People who move through the city.")] = 1_000,
-    subscriptions: Annotated[int, typer.Option(help="Subscriptions on the four channels.")] = 5_000,
+    people: Annotated[int, typer.Option(help="People who move through the city.")] = 600,
+    subscriptions: Annotated[int, typer.Option(help="Subscriptions on the four channels.")] = 3_000,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the cluster running at the end.")] = False,
     directory: Annotated[Path, typer.Option("--dir", help="Directory for the cluster, made fresh.")] = Path(".demo"),
     as_json: Json = False,

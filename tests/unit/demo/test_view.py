@@ -46,9 +46,9 @@ def test_the_headline_says_how_far_behind_it_is():
 
 
 def test_the_table_fits_a_small_terminal():
-    wide = replace(LINE, channel="WithShelters", rows=123_456, notifications=1_234_567, p50_ms=12_345.0)
+    wide = replace(LINE, channel="WithShelters", rows=123_456, notifications=987_654, p50_ms=12_345.0, p99_ms=98_765.0)
     shown = printed(table(replace(SUMMARY, channels=[wide])))
-    assert all(text in shown for text in ("WithShelters", "continuous", "1,234,567", "12.3 s"))
+    assert all(text in shown for text in ("WithShelters", "continuous", "123,456", "987,654", "12.3 s", "98.8 s"))
 
 
 def test_the_summary_says_what_was_shared_and_that_ticks_are_waited_for():
