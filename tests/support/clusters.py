@@ -45,13 +45,13 @@ def subscribe(cluster: Cluster, channel: str, *arguments: Any, broker: str = BRO
     return cluster.subscribe(channel, broker, [Wanted(list(arguments))], ME)[0]
 
 
-def until(condition: Callable[[], Any], what: str, timeout_s: float = 180.0) -> Any:
+def until(condition: Callable[[], Any], what: str, timeout_s: float = 180.0, pause_s: float = 0.02) -> Any:
     """Wait until ``condition`` gives something true."""
     deadline = time.monotonic() + timeout_s
     while not (answer := condition()):
         if time.monotonic() > deadline:
             raise AssertionError(f"did not happen within {timeout_s} s: {what}")
-        time.sleep(0.02)
+        time.sleep(pause_s)
     return answer
 
 

@@ -67,7 +67,8 @@ class ClusterProcess:
 
     def kill(self) -> int:
         """``kill -9`` for the program, its JVM and all workers; gives how many there were."""
-        killed = set[int]()
+        killed = {self.pid}
+        _kill(self.pid)
         while members := self.members():
             for pid in members:
                 _kill(pid)
