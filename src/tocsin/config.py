@@ -76,6 +76,12 @@ class Channels:
     max_window_records: int = integer(
         100_000, "New records one execution looks at; what is left waits for the next.", low=1, high=100_000_000
     )
+    driver_records: int = integer(
+        500,
+        "Windows of at most so many records are matched in the driver, larger ones in Spark's workers.",
+        low=0,
+        high=10**6,
+    )
     min_period: Seconds = duration("100ms", "Shortest PERIOD a channel may ask for.", high="1h")
     retry_backoff_min: Seconds = duration("500ms", "First pause of a failing channel.", high="1h")
     retry_backoff_max: Seconds = duration("1m", "Longest pause of a failing channel.", high="24h")

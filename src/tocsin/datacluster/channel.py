@@ -36,8 +36,10 @@ class Channel:
 
     @property
     def group(self) -> tuple[str, str]:
-        """Channels of one group may share a job."""
-        return (self.prepared.plan.drivers[0].lower(), self.strategy)
+        """Channels of one group share a job: those of a scan, which is quick, apart from those that join."""
+        index = self.prepared.plan.index
+        work = "scan" if index and index.is_simple else self.strategy
+        return (self.prepared.plan.drivers[0].lower(), work)
 
     def radius_parameters(self) -> list[str | None]:
         """For each parameter its name where it is a radius, else ``None``."""

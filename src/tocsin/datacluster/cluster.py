@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
 from tocsin.clock import Clock, SystemClock
@@ -41,7 +42,7 @@ from tocsin.datacluster.service import (
 )
 from tocsin.datacluster.serving import Serving
 from tocsin.datacluster.showing import Showing
-from tocsin.datacluster.spark.engine import Engine
+from tocsin.datacluster.spark.engine import Engine, EngineOptions
 from tocsin.datacluster.spark.session import SparkOptions, jvm_pid, start_session, stop_session
 from tocsin.datacluster.statements import Statements
 from tocsin.datacluster.storage.dataset import StoreOptions
@@ -89,6 +90,7 @@ class Cluster:
         self._feeds.open()
         self._notifier.start()
         self._housekeeping.start()
+        InheritableThread(target=self._warm_up, name="warm-up", daemon=True).start()
         self.metrics.before_scrape(self._refresh_metrics)
         self._is_ready, self._reason = True, "ready"
 
@@ -124,9 +126,10 @@ class Cluster:
         )  # fmt: skip
         self._datasets.on_append = self._appended
         self._brokers = Brokers(ledger, clock)
-        self._engine = Engine(
-            self._spark, self._datasets, root / "results", config.outbox.notify_max_ids, config.results.inline_size
+        options = EngineOptions(
+            config.outbox.notify_max_ids, config.results.inline_size, config.channels.driver_records
         )
+        self._engine = Engine(self._spark, self._datasets, root / "results", options)
         limits = config.channels
         self._executor = Executor(
             ledger, self._engine, self._datasets, root / "results", clock, limits.max_window_records,
@@ -134,9 +137,9 @@ class Cluster:
         )  # fmt: skip
         schedule = Schedule(limits.tick_min_interval, limits.retry_backoff_min, limits.retry_backoff_max)
         self._ticker = Ticker(schedule, self._executor, clock, self._ticked, parallel_jobs=2)
-        options = CompileOptions(cell=limits.cell, max_radius=limits.max_radius, index=limits.index)
+        compiling = CompileOptions(cell=limits.cell, max_radius=limits.max_radius, index=limits.index)
         self._channels = Channels(
-            root / "indexes", ledger, self._datasets, self._spark, self._ticker, clock, options, limits.min_period
+            root / "indexes", ledger, self._datasets, self._spark, self._ticker, clock, compiling, limits.min_period
         )
         self._feeds = Feeding(root / "feeds", ledger, self._datasets, self._spark, clock)
         self._results = ResultStore(root / "results", ledger)
@@ -271,6 +274,12 @@ class Cluster:
         return Status(True, self._reason, self._started_at, spark, totals)
 
     # --- what happens inside -------------------------------------------------------------------
+
+    def _warm_up(self) -> None:
+        try:
+            self._engine.warm_up()
+        except Exception:
+            log.exception("warming up failed; the first ticks will be slower")
 
     def _appended(self, dataset: str) -> None:
         arrivals = self._arrivals.setdefault(dataset, deque(maxlen=4096))

@@ -1,17 +1,16 @@
 """Runs executions on Spark: all channels of a tick in as few jobs as their strategies allow.
 
-``index`` channels that only filter and project one dataset share a single scan, each with its own
-columns; those that join other datasets are further branches of the same job. ``join`` channels are the
-arms of one UNION ALL. When a joint job fails, its channels are run one by one, so that the culprit
-fails alone.
+``index`` channels that only filter and project one dataset share a single scan (``scan.py``); those that
+join other datasets are branches of one job. ``join`` channels are the arms of one UNION ALL. When a
+joint job fails, its channels are run one by one, so that the culprit fails alone.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial, reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +19,19 @@ import numpy.typing as npt
 import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException, PythonException
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as sql
+from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.compiler.plan import ORDINAL, SEQUENCE, SUBSCRIPTION, View
 from tocsin.datacluster.spark.factorise import Factorised, factorise
 from tocsin.datacluster.spark.prepared import PreparedChannel, bound_sql, timestamp_sql
 from tocsin.datacluster.spark.relations import Relations, Window
-from tocsin.datacluster.spark.worker import SUMMARY_SQL, Probe, match_partition
+from tocsin.datacluster.spark.scan import SharedScan
+from tocsin.datacluster.spark.worker import SUMMARY_SQL, Probe, match_partition, warm_up
 from tocsin.datacluster.storage.dataset import DatasetStore
 from tocsin.datacluster.storage.executions import ResultFile
 from tocsin.datacluster.storage.resultfiles import result_batch, result_bytes, write_result_file
 from tocsin.errors import ExecutionFailed
+from tocsin.matching import jit
 from tocsin.matching.refs import IndexRef
 
 log = logging.getLogger(__name__)
@@ -66,6 +66,16 @@ class Outcome:
     backends: Ids | None
 
 
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """``list_pairs``: backends that an outcome lists at most; ``inline_bytes``: results that need no file;
+    ``driver_records``: windows whose candidates are matched in the driver."""
+
+    list_pairs: int = 1000
+    inline_bytes: int = 64_000
+    driver_records: int = 500
+
+
 NOTHING = Outcome((), 0, 0, 0, np.empty(0, np.uint32))
 
 
@@ -75,16 +85,22 @@ class Engine:
         spark: SparkSession,
         stores: Mapping[str, DatasetStore],
         results_root: Path,
-        list_pairs: int,
-        inline_bytes: int,
+        options: EngineOptions,
     ) -> None:
         self._spark, self._stores, self._results_root = spark, stores, results_root
-        self._list_pairs, self._inline_bytes = list_pairs, inline_bytes
+        self._list_pairs, self._inline_bytes = options.list_pairs, options.inline_bytes
+        self._driver_records = options.driver_records
         self._relations = Relations(spark)
 
     @property
     def relations(self) -> Relations:
         return self._relations
+
+    def warm_up(self) -> None:
+        """Fork the Python workers and compile the kernels before the first tick needs them."""
+        jit.warm_up()
+        cores = self._spark.sparkContext.defaultParallelism
+        self._spark.range(cores, numPartitions=cores).mapInArrow(warm_up, SUMMARY_SQL).collect()
 
     def run_index(self, runs: Sequence[Run]) -> list[Outcome | ExecutionFailed]:
         """Evaluate channels with the index strategy in one job."""
@@ -118,29 +134,17 @@ class Engine:
                 scans.setdefault(run.channel.plan.drivers[0].lower(), []).append((number, run))
             else:
                 frames.append(self._branch(number, run))
-        frames += [self._shared_scan(dataset, members) for dataset, members in scans.items()]
-        summaries = [row.asDict() for row in reduce(DataFrame.unionAll, frames).collect()]
+        summaries: list[Mapping[str, Any]] = []
+        for dataset, members in scans.items():
+            scan = SharedScan(members, dataset, self._probe)
+            records = self._relations.frame(View.NEW, self._stores[dataset], scan.window)
+            if scan.window.through - scan.window.after <= self._driver_records:
+                summaries += scan.match_here(records)
+            else:
+                frames.append(scan.match_in_workers(records))
+        if frames:
+            summaries += [row.asDict() for row in reduce(DataFrame.unionAll, frames).collect()]
         return [self._outcome([s for s in summaries if s["channel"] == n]) for n in range(len(runs))]
-
-    def _shared_scan(self, dataset: str, members: Sequence[tuple[int, Run]]) -> DataFrame:
-        """One pass over the new records of ``dataset``; what several channels compute is computed once."""
-        windows = [run.windows[dataset] for _, run in members]
-        widest = Window(min(w.after for w in windows), max(w.through for w in windows))
-        columns, probes = _Columns(), []
-        for (number, run), window in zip(members, windows, strict=True):
-            plan = run.channel.plan.index
-            assert plan is not None
-            now = timestamp_sql(run.window_time)
-            payload = columns.payload(
-                bound_sql(run.channel.index_payload or "", now),
-                bound_sql(plan.filter_sql, now) if plan.filter_sql else None,
-                None if window == widest else window,
-            )
-            names = tuple((name, columns.named(sql)) for name, sql in plan.probes)
-            probes.append(self._probe(number, run, names, payload, None))
-        frame = self._relations.frame(View.NEW, self._stores[dataset], widest)
-        chosen = frame.select(SEQUENCE, *columns.chosen)
-        return chosen.mapInArrow(partial(match_partition, tuple(probes)), SUMMARY_SQL)
 
     def _branch(self, number: int, run: Run) -> DataFrame:
         """A channel whose candidates need a query of their own."""
@@ -224,40 +228,6 @@ class Engine:
     def _bound(self, run: Run, sql: str) -> str:
         sql = self._relations.bind(sql, run.channel.plan.relations, self._stores, run.windows)
         return bound_sql(sql, timestamp_sql(run.window_time))
-
-
-class _Columns:
-    """The columns of a shared scan by what they compute; the same text is one column."""
-
-    def __init__(self) -> None:
-        self.chosen: list[Column] = []
-        self._names: dict[Hashable, str] = {}
-
-    def named(self, sql: str) -> str:
-        return self._name(sql, lambda: _expression(sql))
-
-    def payload(self, sql: str, condition: str | None, window: Window | None) -> str:
-        """The payload where the record passes ``condition`` and lies in ``window``, else NULL."""
-        return self._name((sql, condition, window), lambda: _guarded(_expression(sql), condition, window))
-
-    def _name(self, key: Hashable, make: Callable[[], Column]) -> str:
-        if key not in self._names:
-            self._names[key] = f"c{len(self.chosen)}"
-            self.chosen.append(make().alias(self._names[key]))
-        return self._names[key]
-
-
-def _guarded(payload: Column, condition: str | None, window: Window | None) -> Column:
-    tests = [_expression(condition)] if condition else []
-    if window is not None:
-        tests += [sql.col(SEQUENCE) > window.after, sql.col(SEQUENCE) <= window.through]
-    return sql.when(reduce(Column.__and__, tests), payload) if tests else payload
-
-
-@lru_cache(maxsize=4096)
-def _expression(text: str) -> Column:
-    """Parsed once: twenty channels have a hundred expressions, and parsing them took longer than the job."""
-    return sql.expr(text)
 
 
 def _reason(problem: Exception) -> str:

@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from tocsin.datacluster.storage.resultfiles import RESULT_SCHEMA, result_batch, result_bytes
+from tocsin.matching import jit
 from tocsin.matching.collect import Matches
 from tocsin.matching.refs import IndexRef, open_ref
 
@@ -73,6 +74,13 @@ def match_partition(probes: tuple[Probe, ...], batches: Iterator[pa.RecordBatch]
     summaries = [s for s in (w.finish() for w in writers) if s is not None]
     if summaries:
         yield pa.RecordBatch.from_pylist(summaries, schema=SUMMARY)
+
+
+def warm_up(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """``mapInArrow`` body that only makes a worker ready: modules imported, kernels loaded."""
+    jit.warm_up()
+    for _ in batches:
+        yield pa.RecordBatch.from_pylist([], schema=SUMMARY)
 
 
 class _ChannelWriter:

@@ -1,0 +1,139 @@
+"""One pass over a dataset's new records for many channels.
+
+Spark evaluates, once per record, every channel's condition, payload and the columns that its index is
+probed with; what several channels compute is computed once. The matching then runs in Spark's Python
+workers, or, for a small window, right here in the driver. A Python stage costs Spark about 25 ms before
+its first row (measured: 37 ms for an empty one, where a trivial query takes 15 ms), which is more than
+matching a few hundred records takes; the code that matches is the same in both places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial, reduce
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
+
+from tocsin.compiler.plan import SEQUENCE
+from tocsin.datacluster.spark.prepared import bound_sql, timestamp_sql
+from tocsin.datacluster.spark.relations import Window
+from tocsin.datacluster.spark.worker import SUMMARY_SQL, Probe, match_partition
+from tocsin.datacluster.storage.arrow_types import arrow_type
+from tocsin.model.types import SqlType
+
+if TYPE_CHECKING:
+    from tocsin.datacluster.spark.engine import Run
+
+MakeProbe = Callable[[int, "Run", tuple[tuple[str, str], ...], str, str | None], Probe]
+_TEXT, _NUMBER = SqlType("STRING"), SqlType("BIGINT")
+
+
+class SharedScan:
+    """The columns that the members need, and the probes that use them."""
+
+    def __init__(self, members: Sequence[tuple[int, Run]], dataset: str, probe: MakeProbe) -> None:
+        windows = [run.windows[dataset] for _, run in members]
+        self.window = Window(min(w.after for w in windows), max(w.through for w in windows))
+        self._columns = _Columns()
+        self._probes = tuple(
+            self._probe_of(number, run, window, probe) for (number, run), window in zip(members, windows, strict=True)
+        )
+
+    def match_in_workers(self, records: DataFrame) -> DataFrame:
+        """Summaries, one a channel and partition."""
+        candidates = records.select(SEQUENCE, *self._columns.chosen())
+        return candidates.mapInArrow(partial(match_partition, self._probes), SUMMARY_SQL)
+
+    def match_here(self, records: DataFrame) -> list[Mapping[str, Any]]:
+        """The same, matched in this process."""
+        rows = records.select(SEQUENCE, *self._columns.portable()).collect()
+        values = zip(*rows, strict=True) if rows else [()] * (1 + len(self._columns.types))
+        types = [_NUMBER, *self._columns.types]
+        arrays = [_array(column, kind) for column, kind in zip(values, types, strict=True)]
+        batch = pa.RecordBatch.from_arrays(arrays, names=[SEQUENCE, *self._columns.names])
+        return [summary for out in match_partition(self._probes, iter([batch])) for summary in out.to_pylist()]
+
+    def _probe_of(self, number: int, run: Run, window: Window, probe: MakeProbe) -> Probe:
+        plan = run.channel.plan.index
+        assert plan is not None
+        now = timestamp_sql(run.window_time)
+        payload = self._columns.payload(
+            bound_sql(run.channel.index_payload or "", now),
+            bound_sql(plan.filter_sql, now) if plan.filter_sql else None,
+            None if window == self.window else window,
+        )
+        types = dict(plan.spec.probe_types)
+        names = tuple((name, self._columns.probe(bound_sql(text, now), types[name])) for name, text in plan.probes)
+        return probe(number, run, names, payload, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What a column computes: a probe, or a payload where the record passes and lies in the window."""
+
+    text: str
+    kind: SqlType
+    condition: str | None = None
+    window: Window | None = None
+
+
+class _Columns:
+    """The columns of a scan by what they compute; the same is one column."""
+
+    def __init__(self) -> None:
+        self._names: dict[_Wanted, str] = {}
+
+    def probe(self, text: str, kind: SqlType) -> str:
+        return self._name(_Wanted(text, kind))
+
+    def payload(self, text: str, condition: str | None, window: Window | None) -> str:
+        return self._name(_Wanted(text, _TEXT, condition, window))
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._names.values())
+
+    @property
+    def types(self) -> list[SqlType]:
+        return [wanted.kind for wanted in self._names]
+
+    def chosen(self) -> list[Column]:
+        return [_column(wanted, name, False) for wanted, name in self._names.items()]
+
+    def portable(self) -> list[Column]:
+        """The columns in forms that rows carry exactly: an instant as microseconds, not as local time."""
+        return [_column(wanted, name, _is_instant(wanted.kind)) for wanted, name in self._names.items()]
+
+    def _name(self, wanted: _Wanted) -> str:
+        return self._names.setdefault(wanted, f"c{len(self._names)}")
+
+
+@lru_cache(maxsize=4096)
+def _column(wanted: _Wanted, name: str, as_micros: bool) -> Column:
+    """Made once: every step of making one is a call into the JVM, four hundred a tick of twenty channels."""
+    column = _expression(wanted.text)
+    tests = [_expression(wanted.condition)] if wanted.condition else []
+    if wanted.window is not None:
+        tests += [sql.col(SEQUENCE) > wanted.window.after, sql.col(SEQUENCE) <= wanted.window.through]
+    if tests:
+        column = sql.when(reduce(Column.__and__, tests), column)
+    return (sql.unix_micros(column) if as_micros else column).alias(name)
+
+
+@lru_cache(maxsize=4096)
+def _expression(text: str) -> Column:
+    return sql.expr(text)
+
+
+def _is_instant(kind: SqlType) -> bool:
+    return kind.name == "TIMESTAMP" and not kind.is_array
+
+
+def _array(values: Sequence[Any], kind: SqlType) -> pa.Array:
+    if _is_instant(kind):
+        return pa.array(values, pa.int64()).cast(arrow_type(kind))
+    return pa.array(values, arrow_type(kind))
