@@ -131,7 +131,8 @@ def test_the_three_nearest_shelters_in_one_notification(cluster: Cluster, channe
 def test_two_driving_datasets_tell_a_pair_once(cluster: Cluster, channel: str) -> None:
     run(
         cluster,
-        "CREATE DATASET IF NOT EXISTS Fires (id STRING, x DOUBLE, y DOUBLE); CREATE DATASET IF NOT EXISTS Walkers (user STRING, x DOUBLE, y DOUBLE) PRIMARY KEY (user)",
+        """CREATE DATASET IF NOT EXISTS Fires (id STRING, x DOUBLE, y DOUBLE);
+           CREATE DATASET IF NOT EXISTS Walkers (user STRING, x DOUBLE, y DOUBLE) PRIMARY KEY (user)""",
     )
     run(
         cluster,
@@ -159,7 +160,8 @@ def test_two_driving_datasets_tell_a_pair_once(cluster: Cluster, channel: str) -
 def test_aggregates_group_by_subscription(cluster: Cluster, channel: str) -> None:
     run(
         cluster,
-        f"CREATE CONTINUOUS CHANNEL {channel}(kind STRING) AS SELECT count(*) AS c, max(r.x) AS furthest FROM Reports r WHERE r.kind = :kind",
+        f"""CREATE CONTINUOUS CHANNEL {channel}(kind STRING) AS
+            SELECT count(*) AS c, max(r.x) AS furthest FROM Reports r WHERE r.kind = :kind""",
     )
     fire, flood = subscribe(cluster, channel, "fire"), subscribe(cluster, channel, "flood")
     feed(cluster, "Reports", [report("a1", x=1), report("a2", x=2), report("a3", "flood", x=7)])
@@ -173,15 +175,19 @@ def test_keywords_ranges_and_lists(cluster: Cluster, channel: str) -> None:
     run(
         cluster,
         f"""CREATE CONTINUOUS CHANNEL {channel}(word STRING, kinds ARRAY<STRING>, low DOUBLE, high DOUBLE) AS
-            SELECT r.id FROM Reports r WHERE has_word(r.text, :word) AND r.kind IN (:kinds) AND r.x BETWEEN :low AND :high""",
+            SELECT r.id FROM Reports r
+            WHERE has_word(r.text, :word) AND r.kind IN (:kinds) AND r.x BETWEEN :low AND :high""",
     )
     assert cluster._channels[channel].strategy == "index"
     one = subscribe(cluster, channel, "Smoke", ["fire", "gas"], 0, 10)
-    feed(
-        cluster, "Reports",
-        [report("k1", x=5, text="thick SMOKE!"), report("k2", x=5, text="smokeless"), report("k3", "flood", x=5, text="smoke"),
-         report("k4", "gas", x=10, text="smoke, gas"), report("k5", x=10.5, text="smoke")],
-    )  # fmt: skip
+    reports = [
+        report("k1", x=5, text="thick SMOKE!"),
+        report("k2", x=5, text="smokeless"),
+        report("k3", "flood", x=5, text="smoke"),
+        report("k4", "gas", x=10, text="smoke, gas"),
+        report("k5", x=10.5, text="smoke"),
+    ]
+    feed(cluster, "Reports", reports)
     seen(cluster, "Reports", channel)
     assert pull(cluster, channel) == [(one.backend, {"id": "k1"}), (one.backend, {"id": "k4"})]
 
@@ -215,7 +221,8 @@ def test_replacing_keeps_the_subscriptions_if_the_parameters_stay(cluster: Clust
     one = subscribe(cluster, channel, "fire")
     run(
         cluster,
-        f"CREATE OR REPLACE CONTINUOUS CHANNEL {channel}(kind STRING) AS SELECT upper(r.id) AS id FROM Reports r WHERE r.kind = :kind",
+        f"""CREATE OR REPLACE CONTINUOUS CHANNEL {channel}(kind STRING) AS
+            SELECT upper(r.id) AS id FROM Reports r WHERE r.kind = :kind""",
     )
     feed(cluster, "Reports", [report("x1")])
     seen(cluster, "Reports", channel)
