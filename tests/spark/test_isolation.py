@@ -66,7 +66,8 @@ def test_a_channel_that_fails_leaves_the_others_alone_and_loses_nothing(cluster:
     create(cluster, "First", good(strategy))
     create(cluster, "Picky", PICKY.format(condition=CONDITIONS[strategy]))
     create(cluster, "Last", good(strategy, "upper(r.id) AS id"))
-    assert {cluster._channels[name].group for name in ("First", "Picky", "Last")} == {("reports", strategy)}
+    assert len({cluster._channels[name].group for name in ("First", "Picky", "Last")}) == 1
+    assert {cluster._channels[name].strategy for name in ("First", "Picky", "Last")} == {strategy}
     backends = {name: subscribe(cluster, name, "fire").backend for name in ("First", "Picky", "Last")}
     feed(cluster, "Reports", [report("a", 1), report("b", 2)])
     for name in backends:
@@ -149,9 +150,7 @@ def test_an_execution_longer_than_its_period_coalesces_ticks_and_goes_on(cluster
     facts = cluster.explain("Slow", ME)
     assert facts["coalesced_ticks"] > 0
     assert facts["problem"] is None
-    assert pull(cluster, "Slow") == [
-        (one.backend, {"id": f"{i}{j}", "n": 500_000}) for i in range(3) for j in range(3)
-    ]
+    assert pull(cluster, "Slow") == [(one.backend, {"id": f"{i}{j}", "n": 500_000}) for i in range(3) for j in range(3)]
     until(lambda: cluster.explain("Slow", ME)["lag_s"] == 0, "the lag is gone")
 
 
@@ -175,7 +174,10 @@ def test_no_new_data_makes_no_job(cluster: Cluster, spark: SparkSession) -> None
     assert [cluster._channels[n].head for n in names] == executions
 
 
-def test_channels_over_one_dataset_share_a_job(cluster: Cluster, spark: SparkSession) -> None:
+def test_channels_over_one_dataset_share_a_job(
+    cluster: Cluster, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster._engine, "_driver_records", 0)  # Spark answers a small scan without any job
     names = [f"C{i}" for i in range(5)]
     for i, name in enumerate(names):
         create(cluster, name, good("index", f"concat(r.id, '{i}') AS id"))

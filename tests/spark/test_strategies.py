@@ -100,6 +100,7 @@ class Story:
         channels = [self.cluster._channels[twin.name + suffix] for twin in self.twins for suffix in "IJ"]
         heads = {channel.spec.name: Position.end_of(channel.head) for channel in channels}
         self.batches += 1
+        self.cluster._engine._driver_records = 500 * (self.batches % 2)  # matched in the driver, then in workers
         feed(self.cluster, "Users", [random_user(self.rng, u) for u in self.rng.sample(USERS, 4)])
         feed(self.cluster, "Reports", [random_report(self.rng, f"{self.batches}.{i}") for i in range(RECORDS)])
         for twin in self.twins:
