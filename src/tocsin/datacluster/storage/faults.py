@@ -12,6 +12,7 @@ POINTS = {
     "log.before-write": "a group of frames is ready, none is in the file",
     "log.after-write": "the frames are in the file, not synced",
     "log.after-sync": "the frames are durable, nobody was told",
+    "log.before-head": "the frames are durable and readable, the head does not show them",
     "log.roll": "a new segment exists, its directory entry is not synced",
     "manifest.before-switch": "the new manifest is written and synced under a temporary name",
     "manifest.after-switch": "the new manifest is in place, what it replaced still lies there",

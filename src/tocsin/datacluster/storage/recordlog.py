@@ -12,6 +12,7 @@ import os
 import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from tocsin.datacluster.storage.idempotency import Appended, RememberedKey, Reme
 from tocsin.errors import Corrupt, Unavailable
 
 SUFFIX = ".log"
+Show = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +62,21 @@ class _Waiting:
     error: Exception | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A frame with its numbers, and what makes it readable, if anything need be done."""
+
+    waiting: _Waiting
+    frame: Frame
+    show: Show | None
+
+
 class RecordLog:
     """The log in ``directory``, whose next frame starts at ``head`` + 1.
 
-    ``on_commit`` is called with the frames of a group, in order, after their sync and before anybody
-    is told; it must be quick and must not append.
+    ``prepare`` is called with each frame before it is written and may refuse it by raising. What it
+    returns makes the frame readable: it is called after the sync, in order, before ``head`` shows the
+    frame. Both must be quick and must not append.
     """
 
     def __init__(
@@ -72,13 +84,13 @@ class RecordLog:
         directory: Path,
         clock: Clock,
         keys: RememberedKeys,
-        on_commit: Callable[[list[Frame]], None],
+        prepare: Callable[[Frame], Show | None],
         *,
         compacted_through: int = 0,
         segment_bytes: int = 64 << 20,
     ) -> None:
         make_directory(directory)
-        self._directory, self._clock, self._keys, self._on_commit = directory, clock, keys, on_commit
+        self._directory, self._clock, self._keys, self._prepare = directory, clock, keys, prepare
         self._segment_bytes = segment_bytes
         self._pending: list[_Waiting] = []
         self._pending_lock = threading.Lock()
@@ -165,22 +177,25 @@ class RecordLog:
             self._check_usable()
             fresh, again = self._placed(group)
             if fresh:
-                self._write([frame for _, frame in fresh])
-                self._on_commit([frame for _, frame in fresh])
+                self._write([placed.frame for placed in fresh])
+                self._publish(fresh)
         except Exception as error:
             for waiting in group:
-                waiting.error = error
+                waiting.error = waiting.error or error
             return
-        done = {frame.key: self._keys.remember(frame) for _, frame in fresh if frame.key}
-        for waiting, frame in fresh:
-            waiting.done = Appended(frame.first_seq, frame.last_seq, frame.count)
+        for placed in fresh:
+            placed.waiting.done = Appended(placed.frame.first_seq, placed.frame.last_seq, placed.frame.count)
         for waiting in again:
-            key = waiting.frame.key
-            waiting.done = done[key].again() if key in done else self._keys.find(key)
+            waiting.done = self._answers(fresh, waiting.frame.key)
 
-    def _placed(self, group: list[_Waiting]) -> tuple[list[tuple[_Waiting, Frame]], list[_Waiting]]:
+    def _answers(self, fresh: list[_Placed], key: bytes) -> Appended | None:
+        """What a repeated key did, in this group or before."""
+        first = next((p.waiting.done for p in fresh if p.frame.key == key), None)
+        return first.again() if first else self._keys.find(key)
+
+    def _placed(self, group: list[_Waiting]) -> tuple[list[_Placed], list[_Waiting]]:
         """Frames with their numbers, and those whose key was seen before or earlier in the group."""
-        fresh: list[tuple[_Waiting, Frame]] = []
+        fresh: list[_Placed] = []
         again: list[_Waiting] = []
         seen: set[bytes] = set()
         seq, now_us = self._head, int(self._clock.now() * 1e6)
@@ -190,9 +205,13 @@ class RecordLog:
             if key and (key in seen or self._keys.find(key) is not None):
                 again.append(waiting)
                 continue
-            seen.add(key)
             frame = waiting.frame.placed(seq + 1, now_us, start)
-            fresh.append((waiting, frame))
+            try:
+                fresh.append(_Placed(waiting, frame, self._prepare(frame)))
+            except Exception as error:
+                waiting.error = error
+                continue
+            seen.add(key)
             seq = frame.last_seq
         return fresh, again
 
@@ -207,10 +226,22 @@ class RecordLog:
         except OSError as error:
             self._undo(segment, error)
             raise (storage_full(segment.path) if is_full(error) else Unavailable(str(error))) from error
-        faults.point("log.after-sync")
-        for frame in group:
-            segment.add(frame)
-        self._head = group[-1].last_seq
+
+    def _publish(self, group: list[_Placed]) -> None:
+        """Show what is durable: first the records, then the head. A log that cannot accepts nothing more."""
+        segment = self._segments[-1]
+        try:
+            faults.point("log.after-sync")
+            for placed in group:
+                segment.add(placed.frame)
+                self._keys.remember(placed.frame)
+                if placed.show is not None:
+                    placed.show()
+            faults.point("log.before-head")
+        except Exception as error:
+            self._broken = f"records are durable that could not be shown ({error}); open it again to see them"
+            self._check_usable()
+        self._head = group[-1].frame.last_seq
         if segment.size_bytes >= self._segment_bytes:
             self._roll()
 
@@ -234,9 +265,10 @@ class RecordLog:
         except OSError:
             segment.path.unlink(missing_ok=True)
             return
-        os.close(self._file)
-        self._file = handle
+        former, self._file = self._file, handle
         self._segments.append(segment)
+        with suppress(OSError):  # everything in it is synced
+            os.close(former)
 
     def _open_active(self) -> int:
         if not self._segments:

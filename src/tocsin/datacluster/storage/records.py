@@ -21,7 +21,7 @@ from tocsin.datacluster.storage.idempotency import RememberedKeys
 from tocsin.datacluster.storage.keyed import DELETED
 from tocsin.datacluster.storage.manifest import Manifest, StoredFile
 from tocsin.datacluster.storage.parquet import ParquetFiles
-from tocsin.datacluster.storage.recordlog import RecordLog
+from tocsin.datacluster.storage.recordlog import RecordLog, Show
 from tocsin.datacluster.storage.tail import Tail, cut
 from tocsin.errors import Unavailable
 from tocsin.model.catalog import DatasetSpec
@@ -42,7 +42,7 @@ class Records:
         self._files = ParquetFiles(directory, cache_bytes)
         compacted = self.manifest.compacted_through
         self.log = RecordLog(
-            directory / "log", clock, keys, self._committed, compacted_through=compacted, segment_bytes=segment_bytes
+            directory / "log", clock, keys, self._prepared, compacted_through=compacted, segment_bytes=segment_bytes
         )
         self._tail = Tail(self.log.head, tail_bytes)
 
@@ -52,8 +52,10 @@ class Records:
         return arrow_schema(self.spec).append(pa.field(SEQUENCE, pa.int64()))
 
     def read(self, after: int, through: int) -> pa.Table:
-        """The records in (after, through], from memory as far as it reaches."""
-        start, tables = self._tail.read(after, through)
+        """The records in (after, through], from memory as far as it reaches; ``Unavailable`` past the log's end."""
+        start, last, tables = self._tail.read(after, through)
+        if through > max(last, after):
+            tables += self._past_memory(max(last, after), through)
         if start > after + 1:
             tables = [*self._on_disk(after, min(through, start - 1)), *tables]
         return pa.concat_tables(tables) if tables else self._nothing()
@@ -86,9 +88,16 @@ class Records:
             columns.save(self._directory, changed)
             self.history = changed
 
-    def _committed(self, group: list[Frame]) -> None:
-        for frame in group:
-            self._tail.add(self._decoded(frame), frame.first_seq, frame.last_seq)
+    def _prepared(self, frame: Frame) -> Show:
+        table = self._decoded(frame)
+        return lambda: self._tail.add(table, frame.first_seq, frame.last_seq)
+
+    def _past_memory(self, after: int, through: int) -> list[pa.Table]:
+        """What memory does not hold yet, from the log."""
+        tables = list(self.logged(after, through))
+        if sum(table.num_rows for table in tables) != through - after:
+            raise Unavailable(f"dataset {self.spec.name!r}: the records in ({after}, {through}] cannot be read")
+        return tables
 
     def _on_disk(self, after: int, through: int) -> Iterator[pa.Table]:
         compacted = self.manifest.compacted_through

@@ -39,12 +39,13 @@ class Tail:
             if self._size_bytes > self._max_bytes:
                 self._shrink()
 
-    def read(self, after: int, through: int) -> tuple[int, list[pa.Table]]:
-        """The first number held, and the tables of what it holds in (after, through]."""
+    def read(self, after: int, through: int) -> tuple[int, int, list[pa.Table]]:
+        """The first and the last number held, and the tables of what it holds in (after, through]."""
         with self._lock:
             begin = bisect_right(self._pieces, after, key=lambda p: p.last)
             end = bisect_right(self._pieces, through, key=lambda p: p.first)
-            return self._start, [cut(p.table, after, through) for p in self._pieces[begin:end]]
+            last = self._pieces[-1].last if self._pieces else self._start - 1
+            return self._start, last, [cut(p.table, after, through) for p in self._pieces[begin:end]]
 
     def _shrink(self) -> None:
         """Let the oldest go, a tenth more than needed, so that it is seldom."""

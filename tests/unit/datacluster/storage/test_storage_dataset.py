@@ -9,8 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from tocsin.clock import VirtualClock
+from tocsin.datacluster.storage import faults
 from tocsin.datacluster.storage.arrow_types import arrow_schema, arrow_type
 from tocsin.datacluster.storage.dataset import DatasetStore, StoreOptions
+from tocsin.datacluster.storage.tail import Tail
 from tocsin.errors import BadArgument, BadRecords, Corrupt, Unavailable
 from tocsin.model.catalog import Column, DatasetSpec, Retention
 from tocsin.model.types import SqlType
@@ -122,6 +124,26 @@ class TestAppending:
         reports.append({"n": 1}, key="k")
         reports.append({"n": 1}, key="k")
         assert seen == [[1]]
+
+    def test_whatever_the_head_shows_can_be_read_at_every_step(self, tmp_path: Path) -> None:
+        reports = Store(tmp_path, REPORTS, segment_bytes=1)
+        steps: list[str] = []
+
+        def look(name: str) -> None:
+            steps.append(name)
+            assert numbers(reports.store.now()) == list(range(1, reports.store.head + 1)), name
+
+        faults.install(look)
+        fill(reports, 3)
+        assert {"log.after-sync", "log.before-head", "log.roll"} <= set(steps)
+
+    def test_what_memory_does_not_hold_yet_comes_from_the_log(self, reports: Store) -> None:
+        fill(reports, 2)
+        records = reports.store._records
+        records._tail = Tail(1, 1 << 20)
+        assert numbers(reports.store.new(0, 2)) == [1, 2]
+        with pytest.raises(Unavailable, match=r"the records in \(1, 3\] cannot be read"):
+            records.read(0, 3)
 
     def test_nothing_appended_takes_no_number(self, reports: Store) -> None:
         assert reports.append().count == 0

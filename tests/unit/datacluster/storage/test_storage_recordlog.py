@@ -4,6 +4,7 @@ import errno
 import os
 import resource
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,17 +13,16 @@ from tocsin.clock import VirtualClock
 from tocsin.datacluster.storage import faults, frames
 from tocsin.datacluster.storage.frames import Frame, Kind
 from tocsin.datacluster.storage.idempotency import Appended, RememberedKeys
-from tocsin.datacluster.storage.recordlog import RecordLog
+from tocsin.datacluster.storage.recordlog import RecordLog, Show
 from tocsin.errors import Corrupt, StorageFull, Unavailable
 
 
 def open_log(directory: Path, clock: VirtualClock | None = None, *, segment_bytes: int = 1 << 20, max_keys: int = 100,
-             compacted_through: int = 0) -> RecordLog:  # fmt: skip
+             compacted_through: int = 0, prepare: Callable[[Frame], Show | None] = lambda frame: None,
+             ) -> RecordLog:  # fmt: skip
     clock = clock or VirtualClock(1000.0)
     keys = RememberedKeys(clock, max_keys, 60.0)
-    return RecordLog(
-        directory, clock, keys, lambda group: None, compacted_through=compacted_through, segment_bytes=segment_bytes
-    )
+    return RecordLog(directory, clock, keys, prepare, compacted_through=compacted_through, segment_bytes=segment_bytes)
 
 
 def frame(body: bytes, count: int = 1, key: str = "") -> Frame:
@@ -235,3 +235,38 @@ def test_a_closed_log_refuses(tmp_path: Path) -> None:
     log.close()
     with pytest.raises(Unavailable, match="is closed"):
         log.append(frame(b"a"))
+
+
+def test_a_frame_is_shown_before_the_head_is(tmp_path: Path) -> None:
+    heads: list[int] = []
+    log = open_log(tmp_path, segment_bytes=1, prepare=lambda frame: lambda: heads.append(log.head))
+    log.append(frame(b"a", 3))
+    log.append(frame(b"b"))
+    assert (heads, log.head) == ([0, 3], 4)
+
+
+def test_a_frame_that_cannot_be_prepared_leaves_nothing_behind(tmp_path: Path) -> None:
+    def prepare(placed: Frame) -> None:
+        if placed.body == b"bad":
+            raise ValueError("not a batch")
+
+    log = open_log(tmp_path, prepare=prepare)
+    with pytest.raises(ValueError, match="not a batch"):
+        log.append(frame(b"bad", 3, "k"))
+    assert log.append(frame(b"good", 1, "k")) == Appended(1, 1, 1)
+    log.close()
+    assert bodies(open_log(tmp_path)) == [b"good"]
+
+
+def test_a_log_that_cannot_show_what_is_durable_stops_and_knows_the_key_when_reopened(tmp_path: Path) -> None:
+    def show() -> None:
+        raise MemoryError("too much")
+
+    log = open_log(tmp_path, prepare=lambda placed: show)
+    for _ in range(2):
+        with pytest.raises(Unavailable, match=r"durable that could not be shown \(too much\)"):
+            log.append(frame(b"a", 3, "k"))
+    log.close()
+    again = open_log(tmp_path)
+    assert again.append(frame(b"a", 3, "k")) == Appended(1, 3, 3, is_duplicate=True)
+    assert bodies(again) == [b"a"]
