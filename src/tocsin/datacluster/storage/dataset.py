@@ -120,13 +120,17 @@ class DatasetStore:
 
     def append(self, table: pa.Table, key: str | None = None) -> Appended:
         """Append records durably; with a ``key`` that was used before, answer as then and append nothing."""
-        return self._append(self._checked(table, arrow_schema(self.spec)), Kind.RECORDS, key)
+        declared = self._records.declared
+        checked = _checked(table, arrow_schema(declared.spec), declared.spec)
+        return self._append(checked, Kind.RECORDS, declared.version, key)
 
     def delete(self, keys: pa.Table, key: str | None = None) -> Appended:
         """Delete records of a keyed dataset by primary key; each deletion takes a number."""
-        if not self.spec.is_keyed:
-            raise BadArgument(self.spec.name, "a dataset with a PRIMARY KEY", "an appending one")
-        return self._append(self._checked(keys, key_schema(self.spec)), Kind.DELETIONS, key)
+        declared = self._records.declared
+        if not declared.spec.is_keyed:
+            raise BadArgument(declared.spec.name, "a dataset with a PRIMARY KEY", "an appending one")
+        checked = _checked(keys, key_schema(declared.spec), declared.spec)
+        return self._append(checked, Kind.DELETIONS, declared.version, key)
 
     def new(self, after: int, through: int) -> pa.Table:
         """What the window shows as new."""
@@ -233,30 +237,18 @@ class DatasetStore:
     def _key(self) -> tuple[str, ...]:
         return tuple(key_schema(self.spec).names)
 
-    def _append(self, table: pa.Table, kind: Kind, key: str | None) -> Appended:
+    def _append(self, table: pa.Table, kind: Kind, version: int, key: str | None) -> Appended:
+        """``version`` is that of the columns of ``table``, which may have changed since it was checked."""
         if not table.num_rows:
             return Appended(self.head + 1, self.head, 0)
         name = (key or "").encode()
         if len(name) > MAX_KEY_BYTES:
             raise BadArgument("idempotency key", f"at most {MAX_KEY_BYTES} bytes", key)
         body = table.combine_chunks().to_batches()[0].serialize().to_pybytes()
-        done = self._records.log.append(Frame(kind, self.version, 0, table.num_rows, 0, name, body))
+        done = self._records.log.append(Frame(kind, version, 0, table.num_rows, 0, name, body))
         if self.on_append is not None and not done.is_duplicate:
             self.on_append(done.last)
         return done
-
-    def _checked(self, table: pa.Table, schema: pa.Schema) -> pa.Table:
-        """The table in the columns of ``schema``, or ``BadRecords``."""
-        try:
-            table = table.select(schema.names).cast(schema)
-        except (KeyError, ValueError) as error:
-            expected = ", ".join(schema.names)
-            raise BadRecords(f"dataset {self.spec.name!r} expects the columns {expected}: {error}") from error
-        required = {c.name for c in self.spec.columns if c.not_null} | set(self._key)
-        for name in required.intersection(schema.names):
-            if table.column(name).null_count:
-                raise BadRecords(f"dataset {self.spec.name!r}: column {name!r} must not be NULL")
-        return table
 
     def _check(self, after: int, through: int) -> None:
         if not 0 <= after <= through <= self.head:
@@ -314,4 +306,18 @@ def _beside(table: pa.Table, before: pa.Table) -> pa.Table:
     for name in before.column_names:
         if not name.startswith("__"):
             table = table.append_column(BEFORE + name, before.column(name))
+    return table
+
+
+def _checked(table: pa.Table, schema: pa.Schema, spec: DatasetSpec) -> pa.Table:
+    """The table in the columns of ``schema``, or ``BadRecords``."""
+    try:
+        table = table.select(schema.names).cast(schema)
+    except (KeyError, ValueError) as error:
+        expected = ", ".join(schema.names)
+        raise BadRecords(f"dataset {spec.name!r} expects the columns {expected}: {error}") from error
+    required = {c.name for c in spec.columns if c.not_null} | set(key_schema(spec).names)
+    for name in required.intersection(schema.names):
+        if table.column(name).null_count:
+            raise BadRecords(f"dataset {spec.name!r}: column {name!r} must not be NULL")
     return table

@@ -7,6 +7,7 @@ are, as they came: for a keyed dataset every version, deletions marked.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from tocsin.clock import Clock
 from tocsin.compiler.plan import SEQUENCE
 from tocsin.datacluster.storage import columns, manifest
 from tocsin.datacluster.storage.arrow_types import arrow_schema, key_schema
+from tocsin.datacluster.storage.columns import History
 from tocsin.datacluster.storage.frames import Frame, Kind
 from tocsin.datacluster.storage.idempotency import RememberedKeys
 from tocsin.datacluster.storage.keyed import DELETED
@@ -27,6 +29,18 @@ from tocsin.errors import Unavailable
 from tocsin.model.catalog import DatasetSpec
 
 
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A declaration with the columns' history up to it; replaced as one, so that both always agree."""
+
+    spec: DatasetSpec
+    history: History
+
+    @property
+    def version(self) -> int:
+        return self.history.version
+
+
 class Records:
     """The records of ``spec`` in ``directory``. Reading is safe while nothing is being deleted."""
 
@@ -34,10 +48,8 @@ class Records:
         self, directory: Path, spec: DatasetSpec, clock: Clock, keys: RememberedKeys, *,
         segment_bytes: int, tail_bytes: int, cache_bytes: int,
     ) -> None:  # fmt: skip
-        self.spec = spec
         self._directory = directory
-        self.history = columns.load(directory)
-        self._evolve(spec)
+        self.declared = self._evolved(spec, columns.load(directory))
         self.manifest = manifest.load(directory)
         self._files = ParquetFiles(directory, cache_bytes)
         compacted = self.manifest.compacted_through
@@ -45,6 +57,14 @@ class Records:
             directory / "log", clock, keys, self._prepared, compacted_through=compacted, segment_bytes=segment_bytes
         )
         self._tail = Tail(self.log.head, tail_bytes)
+
+    @property
+    def spec(self) -> DatasetSpec:
+        return self.declared.spec
+
+    @property
+    def history(self) -> History:
+        return self.declared.history
 
     @property
     def schema(self) -> pa.Schema:
@@ -78,15 +98,14 @@ class Records:
         """Go over to other columns."""
         with self.log.paused():
             former = self.history.version
-            self._evolve(spec)
-            self.spec = spec
+            self.declared = self._evolved(spec, self.history)
             self._tail.convert(lambda table: self.history.adapt(table, former))
 
-    def _evolve(self, spec: DatasetSpec) -> None:
-        changed = self.history.changed(spec.columns)
-        if changed is not self.history:
+    def _evolved(self, spec: DatasetSpec, history: History) -> Declared:
+        changed = history.changed(spec.columns)
+        if changed is not history:
             columns.save(self._directory, changed)
-            self.history = changed
+        return Declared(spec, changed)
 
     def _prepared(self, frame: Frame) -> Show:
         table = self._decoded(frame)

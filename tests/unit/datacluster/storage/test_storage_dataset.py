@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tocsin.clock import VirtualClock
-from tocsin.datacluster.storage import faults
+from tocsin.datacluster.storage import dataset, faults
 from tocsin.datacluster.storage.arrow_types import arrow_schema, arrow_type
 from tocsin.datacluster.storage.dataset import DatasetStore, StoreOptions
 from tocsin.datacluster.storage.tail import Tail
@@ -276,6 +276,26 @@ class TestColumns:
         assert reports.store.now().column("t").to_pylist() == [None, None, 5]
         snapshot = reports.store.snapshot()
         assert (snapshot.parquet_paths, snapshot.tail.column("t").to_pylist()) == ((), [None, None, 5])
+
+    def test_records_checked_before_a_change_keep_their_columns(
+        self, reports: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        class Changing:
+            """A table that is serialised while somebody drops a column."""
+
+            def __init__(self, table: pa.Table) -> None:
+                self.num_rows, self._table = table.num_rows, table
+
+            def combine_chunks(self) -> pa.Table:
+                reports.store.drop_column("t")
+                return self._table.combine_chunks()
+
+        checked = dataset._checked
+        monkeypatch.setattr(dataset, "_checked", lambda *given: Changing(checked(*given)))
+        reports.append({"n": 1, "t": "x"})
+        assert reports.store.new(0, 1).to_pylist() == [{"n": 1, "__seq": 1}]
+        reports.reopen()
+        assert reports.store.new(0, 1).to_pylist() == [{"n": 1, "__seq": 1}]
 
     def test_a_changed_declaration_is_taken_over_when_opened(self, users: Store) -> None:
         users.append({"id": "a", "v": 1})
