@@ -2,8 +2,9 @@
 
 Every work that waits when the writer is free runs in the same transaction, each inside its own
 savepoint: a work that raises undoes only itself, and its caller gets the error. Callers hear of
-success after the commit is on disk (WAL, synchronous=FULL). Readers have a connection per thread
-and see the last committed state.
+success after the commit is on disk (WAL, synchronous=FULL). Readers take a connection from a pool
+and see the last committed state. A writer that cannot end its transaction stops: everybody who waits
+is told, and the ledger takes no more writes.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from tocsin.datacluster.storage import faults
+from tocsin.datacluster.storage.readers import Readers
 from tocsin.datacluster.storage.schema import SCRIPTS
 from tocsin.datacluster.storage.transaction import Row, Tx
 from tocsin.errors import Corrupt, StorageFull, Unavailable
@@ -76,8 +78,8 @@ class Ledger:
         self._path, self._max_batch, self._busy_timeout_s = Path(path), max_batch, busy_timeout_s
         self._lock = threading.Lock()
         self._closed = False
-        self._readers: list[sqlite3.Connection] = []
-        self._local = threading.local()
+        self._broken: str | None = None
+        self._readers = Readers(self._connect)
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
         self._writer = self._connect()
         _migrate(self._writer, self._path)
@@ -90,6 +92,7 @@ class Ledger:
         future: Future[T] = Future()
         with self._lock:
             self._check_open()
+            self._check_writing()
             self._queue.put(_Job(work, future))
         return future
 
@@ -97,14 +100,12 @@ class Ledger:
         return self.submit(work).result()
 
     def read(self, work: Callable[[Tx], T]) -> T:
-        connection = self._reader()
-        connection.execute("BEGIN")
+        self._check_open()
         try:
-            return work(SqliteTx(connection))
+            with self._readers.transaction() as connection:
+                return work(SqliteTx(connection))
         except sqlite3.Error as error:
             raise _translated(error, self._path) from error
-        finally:
-            connection.execute("COMMIT")
 
     def close(self) -> None:
         with self._lock:
@@ -113,8 +114,8 @@ class Ledger:
             self._closed = True
             self._queue.put(None)
         self._thread.join()
-        for connection in (*self._readers, self._writer):
-            connection.close()
+        self._readers.close()
+        self._writer.close()
 
     def __enter__(self) -> Ledger:
         return self
@@ -126,6 +127,10 @@ class Ledger:
         if self._closed:
             raise Unavailable(f"the ledger {self._path} is closed")
 
+    def _check_writing(self) -> None:
+        if self._broken is not None:
+            raise Unavailable(f"the ledger {self._path} stopped writing: {self._broken}; open it again")
+
     def _connect(self) -> sqlite3.Connection:
         try:
             connection = sqlite3.connect(
@@ -136,21 +141,26 @@ class Ledger:
             raise _translated(error, self._path) from error
         return connection
 
-    def _reader(self) -> sqlite3.Connection:
-        found: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if found is None:
-            with self._lock:
-                self._check_open()
-                found = self._connect()
-                found.execute("PRAGMA query_only = ON")
-                self._readers.append(found)
-            self._local.connection = found
-        return found
-
     def _run(self) -> None:
         while batch := self._next_batch():
             running = [job for job in batch if job.future.set_running_or_notify_cancel()]
-            self._commit(running)
+            try:
+                self._commit(running)
+            except BaseException as error:
+                self._stop(running, error)
+                return
+
+    def _stop(self, running: list[_Job], error: BaseException) -> None:
+        """Take no more writes; tell those who run and those who wait."""
+        with self._lock:
+            self._broken = str(error)
+            waiting = []
+            while not self._queue.empty():
+                waiting.append(self._queue.get())
+        reason = Unavailable(f"the ledger {self._path} stopped writing: {error}; open it again")
+        for job in (*running, *waiting):
+            if job is not None and not job.future.done():
+                job.fail(reason)
 
     def _next_batch(self) -> list[_Job]:
         """Wait for a work, then take all that wait with it; empty when closed."""
@@ -177,7 +187,7 @@ class Ledger:
             self._writer.execute("COMMIT")
         except BaseException as error:
             if self._writer.in_transaction:
-                self._writer.execute("ROLLBACK")
+                self._writer.execute("ROLLBACK")  # if this raises, the writer stops
             for job in batch:
                 job.fail(_translated(error, self._path))
             return

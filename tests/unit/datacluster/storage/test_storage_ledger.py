@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -132,3 +134,64 @@ def test_a_long_list_is_asked_in_parts(ledger: Ledger) -> None:
         )
     )
     assert len(found) == 1300
+
+
+def test_threads_that_come_and_go_leave_few_connections(tmp_path: Path) -> None:
+    def connections() -> int:
+        return sum(os.path.realpath(f).endswith("few.db") for f in Path("/proc/self/fd").iterdir())
+
+    with Ledger(tmp_path / "few.db") as ledger:
+        for _ in range(40):
+            thread = threading.Thread(target=ledger.read, args=(_names,))
+            thread.start()
+            thread.join()
+        assert connections() == 2
+    assert connections() == 0
+
+
+def test_of_many_that_read_at_once_some_connections_stay(ledger: Ledger) -> None:
+    together = threading.Barrier(30)
+    threads = [threading.Thread(target=ledger.read, args=(lambda tx: together.wait(),)) for _ in range(30)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert ledger._readers.idle == 16
+
+
+def test_a_connection_that_read_in_vain_is_used_again(ledger: Ledger) -> None:
+    for _ in range(3):
+        with pytest.raises(sqlite3.OperationalError, match="no such table"):
+            ledger.read(lambda tx: tx.rows("SELECT * FROM nowhere"))
+    assert ledger._readers.idle == 1
+
+
+def test_reading_a_closed_ledger_is_refused(ledger: Ledger) -> None:
+    ledger.read(_names)
+    ledger.close()
+    with pytest.raises(Unavailable, match="closed"):
+        ledger.read(_names)
+
+
+def test_a_writer_that_cannot_roll_back_tells_everybody_and_takes_no_more(ledger: Ledger) -> None:
+    def broken(name: str) -> None:
+        if name == "ledger.before-commit":
+            ledger._writer.close()
+            waiting.append(_submit_from_elsewhere(ledger))
+
+    waiting: list[Future[int]] = []
+    faults.install(broken)
+    first = ledger.submit(_put("a"))
+    with pytest.raises(Unavailable, match="stopped writing"):
+        first.result(10)
+    with pytest.raises(Unavailable, match="stopped writing"):
+        waiting[0].result(10)
+    with pytest.raises(Unavailable, match="stopped writing"):
+        ledger.write(_put("c"))
+    assert ledger.read(_names) == []
+
+
+def _submit_from_elsewhere(ledger: Ledger) -> Future[int]:
+    """Submit while the writer is busy."""
+    with ThreadPoolExecutor(1) as elsewhere:
+        return elsewhere.submit(lambda: ledger.submit(_put("b"))).result()
