@@ -172,6 +172,8 @@ def pending(
     times = interleaved(
         {"index": lambda: counted(cluster, live, next(mine)), "duckdb": lambda: duck.count(next(theirs))}, rounds
     )
+    if live.subscriptions._index.pending != 2 * changed:
+        raise RuntimeError("the changes were compacted away before they were measured")
     row(table, f"spatial {label}, {changed:,} added and removed", times["index"], times["duckdb"])
     return times["index"] / times["duckdb"]
 

@@ -89,7 +89,10 @@ class Channels:
     cell: float = number(500.0, "Side of the base grid cell, in the unit of the coordinates (metres on the sphere).")
     max_radius: float = number(50_000.0, "Largest radius a subscription may have, in the same unit.")
     compact_pending: int = integer(
-        20_000, "Subscriptions added and removed before a channel's base is compacted.", low=1, high=100_000_000
+        2_000,
+        "Subscriptions added and removed before a channel's base is compacted, or 1 % of it if that is more.",
+        low=1,
+        high=100_000_000,
     )
 
     def problems(self) -> Iterator[str]:

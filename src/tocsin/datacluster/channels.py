@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,8 +23,9 @@ from tocsin.datacluster.storage.transaction import Tx
 from tocsin.datacluster.subscribers import Subscribers
 from tocsin.datacluster.ticker import Ticker
 from tocsin.errors import AlreadyExists, BadArgument, NotFound, Span, TocsinError, Unavailable
+from tocsin.matching.maintain import CompactionRule
 from tocsin.matching.spec import IndexSpec
-from tocsin.model.catalog import ChannelSpec
+from tocsin.model.catalog import ChannelSpec, DatasetSpec
 
 log = logging.getLogger(__name__)
 
@@ -34,8 +35,9 @@ class Channels(Mapping[str, Channel]):
 
     def __init__(
         self, root: Path, ledger: Ledger, datasets: Datasets, spark: SparkSession, ticker: Ticker, clock: Clock,
-        options: CompileOptions, min_period_s: float,
+        options: CompileOptions, min_period_s: float, rule: CompactionRule,
     ) -> None:  # fmt: skip
+        self._rule = rule
         self._root, self._ledger, self._datasets, self._spark = root, ledger, datasets, spark
         self._ticker, self._clock, self._options, self._min_period_s = ticker, clock, options, min_period_s
         self._channels: dict[str, Channel] = {}
@@ -70,11 +72,11 @@ class Channels(Mapping[str, Channel]):
             self._channels[row.spec.name.lower()] = channel
             self._ticker.add(channel)
 
-    def prepare(self, spec: ChannelSpec, where: Span | None) -> PreparedChannel:
-        """Compile and have Spark accept it; changes nothing."""
-        if spec.period_s is not None and spec.period_s < self._min_period_s:
-            raise BadArgument("PERIOD", f"at least {self._min_period_s} s", spec.period_s)
-        datasets = self._datasets.specs()
+    def prepare(
+        self, spec: ChannelSpec, where: Span | None, changed: Mapping[str, DatasetSpec] | None = None
+    ) -> PreparedChannel:
+        """Compile and have Spark accept it, with datasets as they are ``changed``; changes nothing itself."""
+        datasets = {**self._datasets.specs(), **(changed or {})}
         plan = compile_channel(spec, datasets, replace(self._options, query_start=where))
         return prepare(self._spark, spec, plan, datasets)
 
@@ -82,6 +84,7 @@ class Channels(Mapping[str, Channel]):
         with self._lock:
             if spec.name in self:
                 raise AlreadyExists("channel", spec.name)
+            self._check_period(spec)
             prepared = self.prepare(spec, where)
             row = self._ledger.write(lambda tx: self._create(tx, prepared))
             channel = self._open(row, prepared)
@@ -92,6 +95,7 @@ class Channels(Mapping[str, Channel]):
         """Exchange the query; gives whether the subscriptions were kept, as they are if the parameters stay."""
         with self._lock:
             old = self[spec.name]
+            self._check_period(spec)
             prepared = self.prepare(spec, where)
             if old.spec.parameters != spec.parameters:
                 self.drop(spec.name)
@@ -138,12 +142,19 @@ class Channels(Mapping[str, Channel]):
         """Channels that read a dataset."""
         return [f"channel {c.spec.name}" for c in self.values() if dataset.lower() in _read_by(c.prepared)]
 
-    def refresh(self, dataset: str) -> None:
-        """A dataset's columns changed: compile the channels that read it again."""
+    def change_dataset(self, changed: DatasetSpec, apply: Callable[[], None]) -> None:
+        """Change a dataset's columns, unless a channel that reads it would no longer compile."""
+        name = changed.name.lower()
         with self._lock:
-            for channel in self.values():
-                if dataset.lower() in _read_by(channel.prepared):
-                    channel.prepared = self.prepare(channel.spec, None)
+            readers = [c for c in self.values() if name in _read_by(c.prepared)]
+            prepared = [self.prepare(c.spec, None, {name: changed}) for c in readers]
+            apply()
+            for channel, again in zip(readers, prepared, strict=True):
+                channel.prepared = again
+
+    def _check_period(self, spec: ChannelSpec) -> None:
+        if spec.period_s is not None and spec.period_s < self._min_period_s:
+            raise BadArgument("PERIOD", f"at least {self._min_period_s} s", spec.period_s)
 
     def _create(self, tx: Tx, prepared: PreparedChannel) -> catalog.ChannelRow:
         row = catalog.create_channel(tx, prepared.spec, self._clock.now())
@@ -164,7 +175,7 @@ class Channels(Mapping[str, Channel]):
         return catalog.replace_channel(tx, prepared.spec)
 
     def _open(self, row: catalog.ChannelRow, prepared: PreparedChannel) -> Channel:
-        subscribers = Subscribers(row.spec, prepared.plan, self._directory(row.id), self._spark)
+        subscribers = Subscribers(row.spec, prepared.plan, self._directory(row.id), self._spark, self._rule)
         names = {store.id: name for name, store in self._datasets.items()}
 
         def work(tx: Tx) -> Channel:

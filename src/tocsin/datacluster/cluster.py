@@ -7,9 +7,11 @@ import logging
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import pyspark
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
@@ -43,7 +45,7 @@ from tocsin.datacluster.service import (
 from tocsin.datacluster.serving import Serving
 from tocsin.datacluster.showing import Showing
 from tocsin.datacluster.spark.engine import Engine, EngineOptions
-from tocsin.datacluster.spark.session import SparkOptions, jvm_pid, start_session, stop_session
+from tocsin.datacluster.spark.session import SparkOptions, jvm_is_alive, jvm_pid, start_session, stop_session
 from tocsin.datacluster.statements import Statements
 from tocsin.datacluster.storage.dataset import StoreOptions
 from tocsin.datacluster.storage.directory import DataDirectory
@@ -52,6 +54,7 @@ from tocsin.datacluster.storage.results import ResultStore
 from tocsin.datacluster.subscribing import Subscribing
 from tocsin.datacluster.ticker import Ticker
 from tocsin.errors import Refused
+from tocsin.matching.maintain import CompactionRule
 from tocsin.model.catalog import Retention
 from tocsin.model.position import Position
 from tocsin.tokens import Principal, ensure_secret, mint
@@ -72,17 +75,29 @@ class Cluster:
         self._started_at = self._clock.now()
         self._is_ready, self._reason = False, "starting"
         self._arrivals: dict[str, deque[tuple[int, float]]] = {}
+        self._undo = ExitStack()
 
     def open(self) -> None:
-        config = self._config
-        self._directory = DataDirectory(config.data_dir)
-        self._secret = ensure_secret(config.secret_path)
-        self._ledger = Ledger(self._directory.ledger_path)
+        """Start everything; what was started is stopped again where a later part cannot."""
+        with ExitStack() as undo:
+            self._open(undo)
+            self._undo = undo.pop_all()
+
+    def _open(self, undo: ExitStack) -> None:
+        self._directory = undo.enter_context(DataDirectory(self._config.data_dir))
+        self._secret = ensure_secret(self._config.secret_path)
+        self._ledger = undo.enter_context(Ledger(self._directory.ledger_path))
         self._directory.sweep(self._ledger)
         self._spark = self._given_spark or start_session(self._spark_options())
         if self._given_spark is None:
+            undo.callback(stop_session, self._spark)
             self._directory.note_process(jvm_pid(self._spark))
         self._assemble()
+        for stop in (
+            self._results.close, self._datasets.close, self._notifier.stop, self._ticker.stop, self._feeds.close,
+            self._housekeeping.stop,
+        ):  # fmt: skip
+            undo.callback(stop)
         self._datasets.open()
         self._brokers.open()
         self._ticker.start()
@@ -97,16 +112,7 @@ class Cluster:
     def close(self) -> None:
         """Finish what runs, start nothing more."""
         self._is_ready, self._reason = False, "stopping"
-        self._housekeeping.stop()
-        self._feeds.close()
-        self._ticker.stop()
-        self._notifier.stop()
-        if self._given_spark is None:
-            stop_session(self._spark)
-        self._datasets.close()
-        self._ledger.close()
-        self._results.close()
-        self._directory.close()
+        self._undo.close()
 
     def _spark_options(self) -> SparkOptions:
         cluster = self._config.cluster
@@ -139,7 +145,15 @@ class Cluster:
         self._ticker = Ticker(schedule, self._executor, clock, self._ticked, parallel_jobs=2)
         compiling = CompileOptions(cell=limits.cell, max_radius=limits.max_radius, index=limits.index)
         self._channels = Channels(
-            root / "indexes", ledger, self._datasets, self._spark, self._ticker, clock, compiling, limits.min_period
+            root / "indexes",
+            ledger,
+            self._datasets,
+            self._spark,
+            self._ticker,
+            clock,
+            compiling,
+            limits.min_period,
+            CompactionRule(limits.compact_pending),
         )
         self._feeds = Feeding(root / "feeds", ledger, self._datasets, self._spark, clock)
         self._results = ResultStore(root / "results", ledger)
@@ -264,7 +278,10 @@ class Cluster:
     def status(self) -> Status:
         if not self._is_ready:
             return Status(False, self._reason, self._started_at)
-        spark = {"master": self._spark.sparkContext.master, "version": self._spark.version}
+        if not jvm_is_alive():
+            reason = "Spark's Java process has ended: records are still accepted, channels wait for a restart"
+            return Status(False, reason, self._started_at)
+        spark = {"master": self._config.cluster.master, "version": pyspark.__version__}
         totals = {
             "records": sum(s.head for s in self._datasets.values()),
             "subscriptions": sum(c.subscriptions.subscriptions for c in self._channels.values()),

@@ -64,20 +64,24 @@ class Executor:
     def run(self, channels: Sequence[Channel]) -> list[Tick]:
         """Execute channels that share a strategy; those without new data cost nothing."""
         ready, ticks = [], []
+        heads = {dataset: self._stores[dataset].head for channel in channels for dataset in channel.windows}
         for channel in channels:
-            windows = self.windows(channel)
+            windows = self._windows(channel, heads)
             if all(w.is_empty for w in windows.values()):
                 ticks.append(Tick(channel, has_more=False))
             else:
                 ready.append((channel, windows))
         return ticks + self._execute(ready) if ready else ticks
 
-    def windows(self, channel: Channel) -> dict[str, Window]:
-        """What the next execution reads: the started one's bounds if there is one, else up to the heads."""
+    def _windows(self, channel: Channel, heads: Mapping[str, int]) -> dict[str, Window]:
+        """What the next execution reads: the started one's bounds if there is one, else up to the heads.
+
+        The heads are read once for all channels, so that those in step have equal windows and share a scan.
+        """
         if channel.started is not None:
             return {self._name(d): Window(*bounds) for d, bounds in channel.started.bounds.items()}
         return {
-            dataset: Window(after, min(self._stores[dataset].head, after + self._max_window_records))
+            dataset: Window(after, min(heads[dataset], after + self._max_window_records))
             for dataset, after in channel.windows.items()
         }
 

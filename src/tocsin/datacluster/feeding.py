@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import threading
 from collections.abc import Sequence
@@ -19,9 +20,10 @@ from tocsin.datacluster.service import FeedView
 from tocsin.datacluster.storage import catalog
 from tocsin.datacluster.storage.ledger import Ledger
 from tocsin.datacluster.storage.parse_records import BadRecord
-from tocsin.errors import AlreadyExists, NotFound
+from tocsin.errors import AlreadyExists, NotFound, TocsinError
 from tocsin.model.catalog import FeedSpec
 
+log = logging.getLogger(__name__)
 HTTP = "http"
 
 
@@ -31,6 +33,7 @@ class Feeding:
         self._lock = threading.RLock()
         self._rows: dict[str, catalog.FeedRow] = {}
         self._running: dict[str, RunningFeed] = {}
+        self._problems: dict[str, str] = {}
 
     def __contains__(self, name: str) -> bool:
         return name.lower() in self._rows
@@ -39,7 +42,15 @@ class Feeding:
         for row in self._ledger.read(catalog.list_feeds):
             self._rows[row.spec.name.lower()] = row
             if row.state == catalog.RUNNING:
-                self._start(row)
+                self._start_again(row)
+
+    def _start_again(self, row: catalog.FeedRow) -> None:
+        """A feed that cannot start is reported, and the cluster starts without it."""
+        try:
+            self._start(row)
+        except TocsinError as problem:
+            log.error("feed %s did not start: %s", row.spec.name, problem)
+            self._problems[row.spec.name.lower()] = str(problem)
 
     def close(self) -> None:
         for feed in self._running.values():
@@ -89,8 +100,9 @@ class Feeding:
     def _view(self, row: catalog.FeedRow) -> FeedView:
         running = self._running.get(row.spec.name.lower())
         if running is None:
-            state = "paused" if row.state == catalog.PAUSED else "waiting for pushes"
-            return FeedView(row.spec.name, row.spec.dataset, row.spec.kind, state, 0, None)
+            problem = self._problems.get(row.spec.name.lower())
+            state = "paused" if row.state == catalog.PAUSED else "stopped" if problem else "waiting for pushes"
+            return FeedView(row.spec.name, row.spec.dataset, row.spec.kind, state, 0, problem)
         status = running.status()
         return FeedView(row.spec.name, row.spec.dataset, row.spec.kind, status.state, status.records, status.error)
 
@@ -110,6 +122,7 @@ class Feeding:
         sink = _Sink(self._datasets, row.spec.dataset)
         running = start_feed(self._spark, row.spec, lambda: store.spec, sink, self._directory(row))
         self._running[row.spec.name.lower()] = running
+        self._problems.pop(row.spec.name.lower(), None)
 
     def _stop(self, row: catalog.FeedRow) -> None:
         running = self._running.pop(row.spec.name.lower(), None)

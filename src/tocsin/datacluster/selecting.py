@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,16 +64,19 @@ class Selecting:
         sql = self._relations.bind(compiled.sql, compiled.relations, self._datasets, {})
         views = []
         try:
+            is_cut = False
             for name, view in compiled.extras:
                 unique = f"{view}_{uuid.uuid4().hex[:8]}"
-                arrow_frame(self._spark, pseudo[name.lower()][1]()).createOrReplaceTempView(unique)
+                content = pseudo[name.lower()][1]()
+                is_cut |= content.num_rows >= _MOST_PSEUDO_ROWS
+                arrow_frame(self._spark, content).createOrReplaceTempView(unique)
                 views.append(unique)
                 sql = rename_sql(sql, view, unique)
             table = self._bounded(bound_sql(sql, timestamp_sql(time.time())))
         finally:
             for view in views:
                 self._spark.catalog.dropTempView(view)
-        is_truncated = table.num_rows > self._max_rows
+        is_truncated = is_cut or table.num_rows > self._max_rows
         rows = [tuple(_plain(v) for v in row.values()) for row in table.slice(0, self._max_rows).to_pylist()]
         return Answer("table", f"{len(rows):,} rows", tuple(table.column_names), tuple(rows), is_truncated)
 
@@ -110,27 +113,28 @@ class Selecting:
         return tables
 
     def _results_table(self, channel: Channel) -> pa.Table:
-        page = self._results.page(channel.id, START, lambda _, ids: np.ones(len(ids), bool), _MOST_PSEUDO_ROWS, 2**28)
-        rows = [
-            {"id": f"{r.row_id}-{b}", "position": str(r.position), "backend": b, "result": r.payload.decode()}
-            for r in page.rows
-            for b in r.backends
-        ]
-        return pa.Table.from_pylist(rows, schema=_schema(_RESULT_COLUMNS))
+        """Every result that is kept, up to a bound; the answer then says that it is truncated."""
+        rows: list[tuple[Any, ...]] = []
+        after, is_end = START, False
+        while not is_end and len(rows) < _MOST_PSEUDO_ROWS:
+            page = self._results.page(channel.id, after, lambda _, ids: np.ones(len(ids), bool), 1000, 2**24)
+            for row in page.rows:
+                text, position = row.payload.decode(), str(row.position)
+                rows += [(f"{row.row_id}-{backend}", position, backend, text) for backend in row.backends]
+            after, is_end = page.through, page.is_end
+        return _table(_RESULT_COLUMNS, rows[:_MOST_PSEUDO_ROWS])
 
     def _subscriptions_table(self, channel: Channel) -> pa.Table:
         brokers = self._brokers.names()
         found = self._ledger.read(lambda tx: subscriptions.list_subscriptions(tx, channel.id, None, _MOST_PSEUDO_ROWS))
         rows = [(s.id, brokers.get(s.broker_id), s.backend_no, s.params_key, s.owner) for s in found]
-        columns = zip(*rows, strict=True) if rows else [()] * len(_SUBSCRIPTION_COLUMNS)
-        arrays = [
-            pa.array(column, arrow_type(c.type)) for c, column in zip(_SUBSCRIPTION_COLUMNS, columns, strict=True)
-        ]
-        return pa.Table.from_arrays(arrays, schema=_schema(_SUBSCRIPTION_COLUMNS))
+        return _table(_SUBSCRIPTION_COLUMNS, rows)
 
 
-def _schema(columns: tuple[Column, ...]) -> pa.Schema:
-    return pa.schema([(c.name, arrow_type(c.type)) for c in columns])
+def _table(columns: tuple[Column, ...], rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    values = zip(*rows, strict=True) if rows else [()] * len(columns)
+    arrays = [pa.array(v, arrow_type(c.type)) for c, v in zip(columns, values, strict=True)]
+    return pa.Table.from_arrays(arrays, names=[c.name for c in columns])
 
 
 class _Box:

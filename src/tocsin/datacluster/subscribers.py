@@ -24,7 +24,7 @@ from tocsin.datacluster.spark.subscriptions import SubscriptionTables
 from tocsin.datacluster.storage import subscriptions as table
 from tocsin.datacluster.storage.arrow_types import arrow_type
 from tocsin.datacluster.storage.transaction import Tx
-from tocsin.matching.maintain import SubscriptionIndex
+from tocsin.matching.maintain import CompactionRule, SubscriptionIndex
 from tocsin.matching.refs import IndexRef
 from tocsin.matching.spec import IndexSpec
 from tocsin.model.catalog import ChannelSpec
@@ -44,10 +44,12 @@ class Acquired:
 
 
 class Subscribers:
-    def __init__(self, spec: ChannelSpec, plan: CompiledChannel, directory: Path, spark: SparkSession) -> None:
+    def __init__(
+        self, spec: ChannelSpec, plan: CompiledChannel, directory: Path, spark: SparkSession, rule: CompactionRule
+    ) -> None:
         self._spec = spec
         index_spec = plan.index.spec if plan.index else _no_predicates(spec)
-        self._index = SubscriptionIndex(index_spec, directory)
+        self._index = SubscriptionIndex(index_spec, directory, rule)
         self._tables = None if plan.index else SubscriptionTables(spark, plan.join)
         self._lock = threading.Lock()
         self._held: list[IndexRef] = []

@@ -137,6 +137,9 @@ def _pinned(channel: Channel, values: list[Any], who: Principal) -> list[Any]:
     if not who.may("subscribe", channel.spec.name):
         raise Refused(f"the token does not allow subscribing to {channel.spec.name!r}")
     pins = {name.lower(): value for name, value in who.pins(channel.spec.name).items()}
+    unknown = pins.keys() - {parameter.name.lower() for parameter in channel.spec.parameters}
+    if unknown:
+        raise Refused(f"the token pins {sorted(unknown)}, which {channel.spec.name!r} does not have as parameters")
     for parameter, value in zip(channel.spec.parameters, values, strict=True):
         if parameter.name.lower() in pins:
             must = parameter.type.parse(pins[parameter.name.lower()], parameter.name)

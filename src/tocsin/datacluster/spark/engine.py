@@ -126,19 +126,20 @@ class Engine:
     # --- index ---------------------------------------------------------------------------------
 
     def _index_job(self, runs: Sequence[Run]) -> list[Outcome]:
-        scans: dict[str, list[tuple[int, Run]]] = {}
+        scans: dict[tuple[str, Window], list[tuple[int, Run]]] = {}
         frames: list[DataFrame] = []
         for number, run in enumerate(runs):
             assert run.channel.plan.index is not None
             if run.channel.plan.index.is_simple:
-                scans.setdefault(run.channel.plan.drivers[0].lower(), []).append((number, run))
+                dataset = run.channel.plan.drivers[0].lower()
+                scans.setdefault((dataset, run.windows[dataset]), []).append((number, run))
             else:
                 frames.append(self._branch(number, run))
         summaries: list[Mapping[str, Any]] = []
-        for dataset, members in scans.items():
-            scan = SharedScan(members, dataset, self._probe)
-            records = self._relations.frame(View.NEW, self._stores[dataset], scan.window)
-            if scan.window.through - scan.window.after <= self._driver_records:
+        for (dataset, window), members in scans.items():
+            scan = SharedScan(members, self._probe)
+            records = self._relations.frame(View.NEW, self._stores[dataset], window)
+            if window.through - window.after <= self._driver_records:
                 summaries += scan.match_here(records)
             else:
                 frames.append(scan.match_in_workers(records))

@@ -14,12 +14,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.compiler.plan import SEQUENCE, Relation, View
 from tocsin.datacluster.storage.dataset import DatasetStore
 
-_KEPT = 64  # registered views beyond the ones in use
+_KEPT = 64  # registered views
+_TEXT = r"'(?:[^'\\]|\\.)*'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +75,14 @@ class Relations:
 
 
 def rename_sql(sql: str, name: str, view: str) -> str:
-    """Replace the identifier ``name``; the compiler's names occur nowhere else in its text."""
-    return re.sub(rf"(?<![\w`]){re.escape(name)}(?!\w)|`{re.escape(name)}`", view, sql)
+    """Replace the identifier ``name``, wherever it stands outside a text literal."""
+    pattern = rf"{_TEXT}|(?<![\w`]){re.escape(name)}(?!\w)|`{re.escape(name)}`"
+    return re.sub(pattern, lambda found: found[0] if found[0].startswith("'") else view, sql)
 
 
 def _frame(spark: SparkSession, view: View, store: DatasetStore, window: Window) -> DataFrame:
     if view is View.NOW and not store.spec.is_keyed:
-        return dataset_frame(spark, store)
+        return dataset_frame(spark, store, window.through)
     return arrow_frame(spark, _table(view, store, window))
 
 
@@ -98,14 +101,20 @@ def _table(view: View, store: DatasetStore, window: Window) -> pa.Table:
             return store.now_before(after, through)
 
 
-def dataset_frame(spark: SparkSession, store: DatasetStore) -> DataFrame:
-    """Everything in an appending dataset: its Parquet files and the tail that is not yet in one."""
+def dataset_frame(spark: SparkSession, store: DatasetStore, through: int) -> DataFrame:
+    """An appending dataset up to ``through``: its Parquet files and the tail that is not yet in one.
+
+    What came after belongs to the next window; seen here already, it would be seen twice.
+    """
     snapshot = store.snapshot()
-    tail = arrow_frame(spark, snapshot.tail)
+    recent = snapshot.tail.filter(pc.less_equal(snapshot.tail.column(SEQUENCE), through))
+    tail = arrow_frame(spark, recent)
     if not snapshot.parquet_paths:
         return tail
     stored = spark.read.schema(tail.schema).parquet(*[str(p) for p in snapshot.parquet_paths])
-    return stored.select(*tail.columns).where(f"{SEQUENCE} > {snapshot.floor}").unionAll(tail)
+    return (
+        stored.select(*tail.columns).where(f"{SEQUENCE} > {snapshot.floor} AND {SEQUENCE} <= {through}").unionAll(tail)
+    )
 
 
 def arrow_frame(spark: SparkSession, table: pa.Table) -> DataFrame:

@@ -1,4 +1,4 @@
-"""One pass over a dataset's new records for many channels.
+"""One pass over one window of a dataset for many channels.
 
 Spark evaluates, once per record, every channel's condition, payload and the columns that its index is
 probed with; what several channels compute is computed once. The matching then runs in Spark's Python
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial, reduce
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,7 +20,6 @@ from pyspark.sql import functions as sql
 
 from tocsin.compiler.plan import SEQUENCE
 from tocsin.datacluster.spark.prepared import bound_sql, timestamp_sql
-from tocsin.datacluster.spark.relations import Window
 from tocsin.datacluster.spark.worker import SUMMARY_SQL, Probe, match_partition
 from tocsin.datacluster.storage.arrow_types import arrow_type
 from tocsin.model.types import SqlType
@@ -35,13 +34,9 @@ _TEXT, _NUMBER = SqlType("STRING"), SqlType("BIGINT")
 class SharedScan:
     """The columns that the members need, and the probes that use them."""
 
-    def __init__(self, members: Sequence[tuple[int, Run]], dataset: str, probe: MakeProbe) -> None:
-        windows = [run.windows[dataset] for _, run in members]
-        self.window = Window(min(w.after for w in windows), max(w.through for w in windows))
+    def __init__(self, members: Sequence[tuple[int, Run]], probe: MakeProbe) -> None:
         self._columns = _Columns()
-        self._probes = tuple(
-            self._probe_of(number, run, window, probe) for (number, run), window in zip(members, windows, strict=True)
-        )
+        self._probes = tuple(self._probe_of(number, run, probe) for number, run in members)
 
     def match_in_workers(self, records: DataFrame) -> DataFrame:
         """Summaries, one a channel and partition."""
@@ -57,14 +52,13 @@ class SharedScan:
         batch = pa.RecordBatch.from_arrays(arrays, names=[SEQUENCE, *self._columns.names])
         return [summary for out in match_partition(self._probes, iter([batch])) for summary in out.to_pylist()]
 
-    def _probe_of(self, number: int, run: Run, window: Window, probe: MakeProbe) -> Probe:
+    def _probe_of(self, number: int, run: Run, probe: MakeProbe) -> Probe:
         plan = run.channel.plan.index
         assert plan is not None
         now = timestamp_sql(run.window_time)
         payload = self._columns.payload(
             bound_sql(run.channel.index_payload or "", now),
             bound_sql(plan.filter_sql, now) if plan.filter_sql else None,
-            None if window == self.window else window,
         )
         types = dict(plan.spec.probe_types)
         names = tuple((name, self._columns.probe(bound_sql(text, now), types[name])) for name, text in plan.probes)
@@ -73,12 +67,11 @@ class SharedScan:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What a column computes: a probe, or a payload where the record passes and lies in the window."""
+    """What a column computes: a probe, or a payload where the record passes ``condition``."""
 
     text: str
     kind: SqlType
     condition: str | None = None
-    window: Window | None = None
 
 
 class _Columns:
@@ -90,8 +83,8 @@ class _Columns:
     def probe(self, text: str, kind: SqlType) -> str:
         return self._name(_Wanted(text, kind))
 
-    def payload(self, text: str, condition: str | None, window: Window | None) -> str:
-        return self._name(_Wanted(text, _TEXT, condition, window))
+    def payload(self, text: str, condition: str | None) -> str:
+        return self._name(_Wanted(text, _TEXT, condition))
 
     @property
     def names(self) -> list[str]:
@@ -116,11 +109,8 @@ class _Columns:
 def _column(wanted: _Wanted, name: str, as_micros: bool) -> Column:
     """Made once: every step of making one is a call into the JVM, four hundred a tick of twenty channels."""
     column = _expression(wanted.text)
-    tests = [_expression(wanted.condition)] if wanted.condition else []
-    if wanted.window is not None:
-        tests += [sql.col(SEQUENCE) > wanted.window.after, sql.col(SEQUENCE) <= wanted.window.through]
-    if tests:
-        column = sql.when(reduce(Column.__and__, tests), column)
+    if wanted.condition:
+        column = sql.when(_expression(wanted.condition), column)
     return (sql.unix_micros(column) if as_micros else column).alias(name)
 
 

@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 from tocsin.datacluster.spark.settings import SparkOptions, settings
 from tocsin.errors import Unavailable
 
-__all__ = ["SparkOptions", "jvm_pid", "start_session", "stop_session"]
+__all__ = ["SparkOptions", "jvm_is_alive", "jvm_pid", "start_session", "stop_session"]
 
 _LOG4J = Path(__file__).with_name("log4j2.properties")
 _LOG_DIR_KEY = "spark.tocsin.logDir"
@@ -55,8 +55,10 @@ def start_session(options: SparkOptions | None = None) -> SparkSession:
 
 def stop_session(spark: SparkSession) -> None:
     """Stop the session and its JVM; harmless if the JVM has died already."""
-    log_dir, owned = spark.conf.get(_LOG_DIR_KEY, None), spark.conf.get(_OWNED_KEY, "False")
+    log_dir: str | None = None
+    owned: str | None = "False"
     with contextlib.suppress(Py4JError, OSError):
+        log_dir, owned = spark.conf.get(_LOG_DIR_KEY, None), spark.conf.get(_OWNED_KEY, "False")
         spark.stop()
     _end_jvm()
     if log_dir and owned == "True":
@@ -66,6 +68,12 @@ def stop_session(spark: SparkSession) -> None:
 def jvm_pid(spark: SparkSession) -> int:
     """The process that Spark's driver runs in."""
     return int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
+
+
+def jvm_is_alive() -> bool:
+    """Whether the process of this process's Spark driver still runs."""
+    process = SparkContext._gateway.proc if SparkContext._gateway is not None else None
+    return process is not None and process.poll() is None
 
 
 def _check_possible() -> None:

@@ -1,0 +1,79 @@
+"""Windows seen through the views of a tick: nothing beyond them, nothing of another channel's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from support.clusters import ME, feed, pull, run, running_cluster, seen, subscribe
+from tocsin.compiler.plan import Relation, View
+from tocsin.datacluster.cluster import Cluster
+from tocsin.datacluster.spark.relations import Relations, Window, rename_sql
+from tocsin.errors import TocsinError
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def cluster(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with running_cluster(tmp_path_factory.mktemp("cluster"), spark) as running:
+        run(
+            running,
+            "CREATE ACTIVE DATASET A (id STRING); CREATE ACTIVE DATASET K (key STRING, n INT) PRIMARY KEY (key)",
+        )
+        run(running, "CREATE BROKER b1 AT 'http://127.0.0.1:9/notify'")
+        yield running
+
+
+def test_now_of_an_appending_dataset_ends_with_the_window(cluster: Cluster, spark: SparkSession) -> None:
+    feed(cluster, "A", [{"id": f"{i}"} for i in range(3)])
+    store = cluster._datasets["A"]
+    through = store.head - 2
+    relations = Relations(spark)
+    sql = relations.bind(
+        "SELECT count(*) AS c FROM tocsin_a_now", (Relation("tocsin_a_now", "A", View.NOW),), {"a": store},
+        {"a": Window(0, through)},
+    )  # fmt: skip
+    assert spark.sql(sql).collect()[0]["c"] == through
+
+
+def test_channels_with_other_windows_of_a_keyed_dataset_each_see_the_last_version_in_theirs(cluster: Cluster) -> None:
+    for name in ("One", "Two"):
+        run(cluster, f"CREATE CONTINUOUS CHANNEL {name}() AS SELECT k.key, k.n FROM K k")
+        subscribe(cluster, name)
+        run(cluster, f"PAUSE CHANNEL {name}")
+    feed(cluster, "K", [{"key": "ann", "n": 1}])
+    one, two = cluster._channels["One"], cluster._channels["Two"]
+    short = cluster._executor._windows(one, {"k": 1})
+    feed(cluster, "K", [{"key": "ann", "n": 2}])
+    long = cluster._executor._windows(two, {"k": 2})
+    ticks = cluster._executor._execute([(one, short), (two, long)])
+    assert [tick.problem for tick in ticks] == [None, None]
+    assert [payload["n"] for _, payload in pull(cluster, "One")] == [1]
+    assert [payload["n"] for _, payload in pull(cluster, "Two")] == [2]
+
+
+def test_a_column_that_would_break_a_channel_is_refused_and_not_added(cluster: Cluster) -> None:
+    run(cluster, "CREATE DATASET Left1 (id STRING, grade INT); CREATE ACTIVE DATASET Right1 (id STRING)")
+    run(cluster, "CREATE CONTINUOUS CHANNEL Graded() AS SELECT r.id, grade FROM Right1 r JOIN Left1 l ON l.id = r.id")
+    with pytest.raises(TocsinError):
+        run(cluster, "ALTER DATASET Right1 ADD COLUMN grade INT")
+    assert [c.name for c in cluster._datasets["Right1"].spec.columns] == ["id"]
+
+
+def test_every_kept_result_is_selected_however_many_executions_made_them(cluster: Cluster) -> None:
+    run(cluster, "CREATE CONTINUOUS CHANNEL Many() AS SELECT a.id FROM A a")
+    subscribe(cluster, "Many")
+    for i in range(12):
+        feed(cluster, "A", [{"id": f"m{i}"}])
+        seen(cluster, "A", "Many")
+    (answer,) = cluster.execute("SELECT count(*) AS c FROM ManyResults", ME)
+    assert answer.rows == ((12,),)
+
+
+def test_a_text_that_looks_like_a_relation_stays_a_text() -> None:
+    sql = "SELECT 'tocsin_a_new', 'it\\'s tocsin_a_new' FROM `tocsin_a_new` JOIN tocsin_a_new_before"
+    renamed = rename_sql(sql, "tocsin_a_new", "v1")
+    assert renamed == "SELECT 'tocsin_a_new', 'it\\'s tocsin_a_new' FROM v1 JOIN tocsin_a_new_before"
