@@ -171,7 +171,7 @@ def commit(
            VALUES (?, ?, ?, ?, ?, ?, ?)""",
         [(f.name, channel_id, no, f.rows, f.pairs, f.size_bytes, f.content) for f in files],
     )
-    _advance(tx, execution)
+    _advance(tx, execution, stats.rows, size_bytes if stats.rows else 0)
     outbox.enqueue(tx, channel_id, no, notices, now, max_waiting)
 
 
@@ -239,9 +239,11 @@ def _next_no(tx: Tx, channel_id: int) -> int:
     return int(found[0])
 
 
-def _advance(tx: Tx, execution: Execution) -> None:
+def _advance(tx: Tx, execution: Execution, rows: int, size_bytes: int) -> None:
     channel_id = execution.channel_id
-    tx.execute("UPDATE channel_progress SET committed = ? WHERE channel_id = ?", (execution.no, channel_id))
+    sql = """UPDATE channel_progress SET committed = ?, kept_rows = kept_rows + ?, kept_bytes = kept_bytes + ?
+             WHERE channel_id = ?"""
+    tx.execute(sql, (execution.no, rows, size_bytes, channel_id))
     for dataset_id, (after, through) in execution.bounds.items():
         sql = "UPDATE channel_window SET through = ? WHERE channel_id = ? AND dataset_id = ? AND through = ?"
         if tx.execute(sql, (through, channel_id, dataset_id, after)) != 1:

@@ -127,6 +127,8 @@ class ResultStore:
 
     def expire(self, channel_id: int, retain: Retention, now: float) -> int:
         """Forget results past retention, then delete their files; how many files."""
+        if not self._ledger.read(lambda tx: retention.due(tx, channel_id, retain, now)):
+            return 0
         names = self._ledger.write(lambda tx: retention.forget(tx, channel_id, retain, now))
         faults.point("expire.before-delete")
         for name in names:

@@ -113,4 +113,14 @@ SCRIPTS = (
         PRIMARY KEY (broker_id, channel_id)
     );
     """,
+    """
+    ALTER TABLE channel_progress ADD COLUMN pruned BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE channel_progress ADD COLUMN kept_rows BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE channel_progress ADD COLUMN kept_bytes BIGINT NOT NULL DEFAULT 0;
+    UPDATE channel_progress SET
+        kept_rows = (SELECT coalesce(sum(e.result_rows), 0) FROM execution e
+            WHERE e.channel_id = channel_progress.channel_id AND e.state = 'committed' AND e.result_rows > 0),
+        kept_bytes = (SELECT coalesce(sum(e.size_bytes), 0) FROM execution e
+            WHERE e.channel_id = channel_progress.channel_id AND e.state = 'committed' AND e.result_rows > 0);
+    """,
 )

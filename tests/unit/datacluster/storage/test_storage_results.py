@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tocsin.datacluster.storage import catalog, executions, retention
+from tocsin.datacluster.storage import catalog, executions, faults, retention
 from tocsin.datacluster.storage.executions import ExecutionStats
 from tocsin.datacluster.storage.ledger import Ledger
 from tocsin.datacluster.storage.results import Gap, ResultStore, result_path, write_result_file
@@ -176,6 +176,38 @@ def test_old_executions_without_results_are_forgotten(results: Results, monkeypa
     assert [row.execution.no for row in kept] == [6, 5]
     assert results.pull(1).gap == Gap(START, Position.end_of(5), None)
     assert len(list(results.root.glob("*/*"))) == 1
+
+
+def test_with_nothing_to_forget_nothing_is_written_and_little_is_read(results: Results) -> None:
+    insert = """INSERT INTO execution (channel_id, no, state, attempt, bounds, window_time, ended_at, result_rows)
+                VALUES (?, ?, 'committed', 1, '{}', 1.0, 50.0, 1)"""
+    rows = [(results.channel, no) for no in range(1, 20_001)]
+    results.ledger.write(lambda tx: tx.executemany(insert, rows))
+    sql = "UPDATE channel_progress SET committed = 20000, started = 20000, pruned = 19000, kept_rows = 20000"
+    results.ledger.write(lambda tx: tx.execute(sql))
+    steps: list[str] = []
+    faults.install(steps.append)
+    retain = Retention(age_s=10, records=20_000, size_bytes=1 << 20)
+    with results.ledger._readers.transaction() as connection:
+        connection.set_progress_handler(lambda: steps.append("a hundred instructions"), 100)
+    assert results.store.expire(results.channel, retain, 55.0) == 0
+    assert len(steps) < 5
+
+
+def test_what_is_kept_is_summed_up_again_when_an_older_ledger_is_opened(
+    tmp_path: Path,
+) -> None:
+    with Ledger(tmp_path / "l") as ledger:
+        results = Results(tmp_path / "results", ledger)
+        for n in range(3):
+            results.execute([(n, 0, b"a", [1]), (n, 1, b"b", [1])])
+        before = ledger.read(lambda tx: retention.progress(tx, results.channel))
+        for column in ("pruned", "kept_rows", "kept_bytes"):
+            ledger.write(lambda tx, c=column: tx.execute(f"ALTER TABLE channel_progress DROP COLUMN {c}"))
+        ledger.write(lambda tx: tx.execute("DELETE FROM schema_version WHERE version > 1"))
+    with Ledger(tmp_path / "l") as ledger:
+        assert ledger.read(lambda tx: retention.progress(tx, results.channel)) == before
+    assert (before.kept_rows, before.kept_bytes > 0) == (6, True)
 
 
 def test_a_missing_file_is_corrupt_and_named(results: Results) -> None:
