@@ -287,15 +287,15 @@ class TestColumns:
                 self.num_rows, self._table = table.num_rows, table
 
             def combine_chunks(self) -> pa.Table:
-                reports.store.drop_column("t")
+                reports.store.drop_column("n")
                 return self._table.combine_chunks()
 
         checked = dataset._checked
         monkeypatch.setattr(dataset, "_checked", lambda *given: Changing(checked(*given)))
         reports.append({"n": 1, "t": "x"})
-        assert reports.store.new(0, 1).to_pylist() == [{"n": 1, "__seq": 1}]
+        assert reports.store.new(0, 1).to_pylist() == [{"t": "x", "__seq": 1}]
         reports.reopen()
-        assert reports.store.new(0, 1).to_pylist() == [{"n": 1, "__seq": 1}]
+        assert reports.store.new(0, 1).to_pylist() == [{"t": "x", "__seq": 1}]
 
     def test_a_changed_declaration_is_taken_over_when_opened(self, users: Store) -> None:
         users.append({"id": "a", "v": 1})
