@@ -118,11 +118,11 @@ class Feeder:
         batch = 0
         while not self.stopping.is_set():
             batch += 1
-            if batch % 10 == 0:
+            if batch % 20 == 0:
                 self._subscribe_to_a_new_kind()
             dataset = self.rng.choice(["Reports", "Reports", "Users", "Fires"])
             self._send(dataset, getattr(self, f"_{dataset.lower()}")(batch), f"{dataset}-{batch}")
-            time.sleep(self.rng.uniform(0.0, 0.06))
+            time.sleep(self.rng.uniform(0.0, 0.2))
 
     def _send(self, dataset: str, records: list[dict[str, Any]], key: str) -> None:
         body = "\n".join(json.dumps(r) for r in records)
@@ -142,7 +142,7 @@ class Feeder:
         self.kinds.append(kind)
 
     def _reports(self, _: int) -> list[dict[str, Any]]:
-        count = self.rng.randint(1, 20)
+        count = self.rng.randint(1, 8)
         self._number += count
         numbers = range(self._number - count, self._number)
         return [{"n": n, "kind": self.rng.choice(self.kinds), "x": round(self.rng.uniform(0, 100), 3)} for n in numbers]

@@ -295,8 +295,9 @@ class Cluster:
     def _warm_up(self) -> None:
         try:
             self._engine.warm_up()
-        except Exception:
-            log.exception("warming up failed; the first ticks will be slower")
+        except Exception as problem:
+            if self._is_ready:
+                log.warning("warming up failed, so the first ticks will be slower: %s", problem)
 
     def _appended(self, dataset: str) -> None:
         arrivals = self._arrivals.setdefault(dataset, deque(maxlen=4096))

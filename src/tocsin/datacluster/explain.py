@@ -51,7 +51,7 @@ def explain_lines(facts: Mapping[str, Any]) -> list[str]:
     """The same for people."""
     shared = facts["distinct_parameter_sets"]
     lines = [
-        f"channel {facts['channel']}: strategy {facts['strategy']}, because {facts['why']}",
+        f"channel {facts['channel']}: {facts['why']}",
         f"driven by {', '.join(facts['drivers'])}; reads {', '.join(facts['datasets'])}",
         f"{facts['subscriptions']:,} subscriptions share {shared:,} distinct parameter sets",
         "falls back to a LATERAL query per parameter set, still one plan" if facts["fell_back"] else "one shared plan",

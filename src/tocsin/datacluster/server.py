@@ -10,7 +10,7 @@ from tocsin.datacluster.api.app import create_app
 from tocsin.datacluster.api.limits import ApiLimits
 from tocsin.datacluster.api.server import ApiServer, ServerOptions
 from tocsin.datacluster.cluster import Cluster
-from tocsin.tokens import Principal, read_secret, verify
+from tocsin.tokens import Principal, ensure_secret, read_secret, verify
 
 log = logging.getLogger(__name__)
 
@@ -18,9 +18,11 @@ log = logging.getLogger(__name__)
 def run(config: Config, on_ready: Callable[[str], None] = lambda url: None) -> None:
     """Serve until SIGTERM or SIGINT; returns when everything is stopped. ``on_ready`` hears the address."""
     cluster = Cluster(config)
+    ensure_secret(config.secret_path)
+    server = make_server(cluster, config)  # a port that is taken is told before Spark starts
+    log.info("starting Spark on %s", config.cluster.master)
+    cluster.open()
     try:
-        cluster.open()
-        server = make_server(cluster, config)
         log.info("serving at %s", server.url)
         on_ready(server.url)
         server.run()
@@ -29,7 +31,7 @@ def run(config: Config, on_ready: Callable[[str], None] = lambda url: None) -> N
 
 
 def make_server(cluster: Cluster, config: Config) -> ApiServer:
-    """The HTTP interface of an open cluster."""
+    """The HTTP interface of a cluster, which must be open before it runs."""
     secret = read_secret(config.secret_path)
 
     def check(token: str) -> Principal:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -62,7 +63,7 @@ class Serving:
         self._check_cursor(channel, after)
         last = through or Position.end_of(channel.head)
         page = self._results.replay(channel.id, backend, after, last, min(limit, self._max_rows), self._max_bytes)
-        return _page(channel, page)
+        return replace(_page(channel, page), is_end=page.is_end or page.through >= last)
 
     def acknowledge(self, broker: str, positions: Mapping[str, Position]) -> None:
         broker_id = self._brokers.id_of(broker)

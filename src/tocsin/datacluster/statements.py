@@ -136,7 +136,7 @@ class Statements:
                 return _done(f"channel {name} exists already")
         self._channels.create(s.spec, s.query_span)
         channel = self._channels[name]
-        return _done(f"created channel {name}, strategy {channel.strategy}: {channel.prepared.plan.why}")
+        return _done(f"created channel {name}: {channel.prepared.plan.why}")
 
     def _drop_channel(self, s: st.DropChannel, _: Principal) -> Answer:
         if s.if_exists and s.name not in self._channels:
