@@ -77,3 +77,15 @@ def test_a_text_that_looks_like_a_relation_stays_a_text() -> None:
     sql = "SELECT 'tocsin_a_new', 'it\\'s tocsin_a_new' FROM `tocsin_a_new` JOIN tocsin_a_new_before"
     renamed = rename_sql(sql, "tocsin_a_new", "v1")
     assert renamed == "SELECT 'tocsin_a_new', 'it\\'s tocsin_a_new' FROM v1 JOIN tocsin_a_new_before"
+
+
+def test_a_text_with_a_variable_in_it_stays_that_text(cluster: Cluster) -> None:
+    (answer,) = run(cluster, "SELECT '${env:HOME}' AS p, '${x}' AS q")
+    assert answer.rows == (("${env:HOME}", "${x}"),)
+
+
+def test_a_record_nested_too_deeply_is_a_dead_letter_and_spoils_no_batch(cluster: Cluster) -> None:
+    deep = b'{"id": ' + b"[" * 5000 + b"]" * 5000 + b"}"
+    receipt = cluster.ingest("A", b'{"id": "before"}\n' + deep + b'\n{"id": "after"}', None, ME)
+    assert (receipt.accepted, receipt.rejected) == (2, 1)
+    assert receipt.problems[0].reason == "nested too deeply"

@@ -38,6 +38,7 @@ _FIXED: Mapping[str, str] = {
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
     # isolation, and one meaning of time everywhere
     "spark.sql.ansi.enabled": "false",
+    "spark.sql.variable.substitute": "false",  # a text of a user with ${env:...} in it stays that text
     "spark.sql.session.timeZone": "UTC",
     "spark.scheduler.mode": "FAIR",
     "spark.sql.catalogImplementation": "in-memory",

@@ -61,7 +61,7 @@ def parse_json_lines(
     try:
         if len(body) <= max_record_bytes or max(map(len, body.split(b"\n"))) <= max_record_bytes:
             return _table(reader, reader.decoder.decode_lines(body)), []
-    except (msgspec.MsgspecError, BadArgument, UnicodeDecodeError):
+    except (msgspec.MsgspecError, BadArgument, UnicodeDecodeError, RecursionError):
         pass
     return _one_by_one(reader, body, max_record_bytes)
 
@@ -74,6 +74,8 @@ def _one_by_one(reader: _Reader, body: bytes, max_record_bytes: int) -> tuple[pa
             continue
         try:
             good.append(_record(reader, line, max_record_bytes))
+        except RecursionError:
+            bad.append(BadRecord(line_no, line.decode(errors="replace"), "nested too deeply"))
         except (BadArgument, ValueError) as error:
             bad.append(BadRecord(line_no, line.decode(errors="replace"), str(error)))
     return _table(reader, good), bad
