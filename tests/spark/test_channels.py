@@ -13,6 +13,7 @@ from support.clusters import BROKER, ME, feed, pull, run, running_cluster, seen,
 from tocsin.datacluster.cluster import Cluster
 from tocsin.datacluster.service import Wanted
 from tocsin.errors import BadArgument, InUse, InvalidQuery
+from tocsin.model.position import START, Position
 
 pytestmark = pytest.mark.spark
 
@@ -326,3 +327,15 @@ def test_deleting_a_key_makes_it_unknown(cluster: Cluster) -> None:
     run(cluster, "DELETE FROM Users WHERE user = 'zoe'")
     (answer,) = run(cluster, "SELECT count(*) AS c FROM Users WHERE user = 'zoe'")
     assert answer.rows == ((0,),)
+
+
+def test_a_channel_named_twice_in_a_pull_has_one_page(cluster: Cluster, channel: str) -> None:
+    run(
+        cluster,
+        f"CREATE CONTINUOUS CHANNEL {channel}(kind STRING) AS SELECT r.id FROM Reports r WHERE r.kind = :kind",
+    )
+    subscribe(cluster, channel, "twice")
+    feed(cluster, "Reports", [report("t1", "twice")])
+    seen(cluster, "Reports", channel)
+    [page] = cluster.pull(BROKER, {channel: START, channel.lower(): Position.end_of(1)}, ME)
+    assert (page.channel, len(page.results)) == (channel, 1)

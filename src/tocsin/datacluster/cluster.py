@@ -330,6 +330,7 @@ class Cluster:
     def _refresh_metrics(self) -> None:
         for channel in self._channels.values():
             self.metrics.channel_lag(channel.spec.name, self._ticker.lag_s(channel))
+            self.metrics.lost_results(channel.spec.name, self._results.lost_rows(channel.id))
             held = channel.subscriptions
             self.metrics.subscriptions(channel.spec.name, held.subscriptions, held.backends)
         self.metrics.outbox(sum(b.waiting_notices for b in self._showing.brokers()))

@@ -97,6 +97,10 @@ class Metrics:
         self._subscriptions.labels(label).set(frontend)
         self._backends.labels(label).set(backend)
 
+    def lost_results(self, channel: str, rows: int) -> None:
+        """Rows that brokers are told a gap for, since their files are missing or damaged."""
+        self._lost.labels(self._channels.label(channel)).set(rows)
+
     def outbox(self, waiting: int) -> None:
         self._outbox.set(waiting)
 
@@ -140,6 +144,7 @@ class Metrics:
         self._results = self._counter("tocsin_results_total", "Result rows stored.", "channel")
         self._matched = self._counter("tocsin_matched_total", "Pairs that matched.", "channel")
         self._considered = self._counter("tocsin_considered_total", "Pairs that were looked at.", "channel")
+        self._lost = self._gauge("tocsin_lost_results", "Result rows whose files are missing or damaged.", "channel")
         self._lag = self._gauge("tocsin_channel_lag_seconds", "Age of the oldest record not yet seen.", "channel")
         self._record_to_result = self._histogram(
             "tocsin_record_to_result_seconds", "From a record's acceptance to its readable result.", SLOW
@@ -157,6 +162,7 @@ class Metrics:
             self._matched,
             self._considered,
             self._lag,
+            self._lost,
             self._subscriptions,
             self._backends,
         )

@@ -16,7 +16,7 @@ from tocsin.datacluster.channels import Channels
 from tocsin.datacluster.service import ChannelPage, GapView, ResultView
 from tocsin.datacluster.storage import acks, executions
 from tocsin.datacluster.storage.ledger import Ledger
-from tocsin.datacluster.storage.results import ResultPage, ResultStore
+from tocsin.datacluster.storage.results import ResultPage, ResultStore, Wanted
 from tocsin.datacluster.storage.transaction import Tx
 from tocsin.errors import BadArgument
 from tocsin.model.position import START, Position
@@ -39,9 +39,7 @@ class Serving:
         self, broker: str, cursors: Mapping[str, Position], max_rows: int | None, max_bytes: int | None, wait_s: float
     ) -> list[ChannelPage]:
         broker_id = self._brokers.id_of(broker)
-        asked = [(self._channels[name], cursor) for name, cursor in cursors.items()]
-        for channel, cursor in asked:
-            self._check_cursor(channel, cursor)
+        asked = self._asked(cursors)
         deadline = time.monotonic() + wait_s
         while True:
             heads = [c.head for c, _ in asked]
@@ -89,6 +87,15 @@ class Serving:
         page = self._results.page(channel.id, after, self._wanted(channel, broker_id), self._max_rows, max_bytes)
         return _page(channel, page)
 
+    def _asked(self, cursors: Mapping[str, Position]) -> list[tuple[Channel, Position]]:
+        """Each channel once: names ignore case, and of two cursors the earlier one counts."""
+        asked: dict[int, tuple[Channel, Position]] = {}
+        for name, cursor in cursors.items():
+            channel = self._channels[name]
+            self._check_cursor(channel, cursor)
+            asked[channel.id] = (channel, min(cursor, asked.get(channel.id, (channel, cursor))[1]))
+        return list(asked.values())
+
     def _check_cursor(self, channel: Channel, cursor: Position) -> None:
         """A position may lie in the execution that runs now: a subscription made meanwhile begins after it."""
         if cursor.execution > channel.head:
@@ -109,7 +116,7 @@ class Serving:
                 break
         return pages
 
-    def _wanted(self, channel: Channel, broker_id: int):  # type: ignore[no-untyped-def]
+    def _wanted(self, channel: Channel, broker_id: int) -> Wanted:
         def wanted(execution: int, backends: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
             return channel.subscriptions.attachments.wanted(broker_id, execution, backends)
 
@@ -117,6 +124,6 @@ class Serving:
 
 
 def _page(channel: Channel, page: ResultPage) -> ChannelPage:
-    gap = GapView(page.gap.after, page.gap.through, page.gap.count, "retention") if page.gap else None
+    gap = GapView(page.gap.after, page.gap.through, page.gap.count, page.gap.reason) if page.gap else None
     rows = tuple(ResultView(r.row_id, r.position, tuple(r.backends), r.payload) for r in page.rows)
     return ChannelPage(channel.spec.name, page.after, page.through, rows, page.is_end, gap)

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.types import DataType
 
 from tocsin.compiler.plan import BEFORE, PARAMETER, SEQUENCE, SUBSCRIPTION, CompiledChannel, Relation, View
 from tocsin.datacluster.spark.payload import payload_sql
@@ -81,7 +82,7 @@ def _index_payload(spark: SparkSession, plan: CompiledChannel, names: Mapping[st
     return payload_sql([(c, f"`{c}`", types[c]) for c in plan.columns])
 
 
-def _types(spark: SparkSession, sql: str, names: Mapping[str, str]):  # type: ignore[no-untyped-def]
+def _types(spark: SparkSession, sql: str, names: Mapping[str, str]) -> dict[str, DataType]:
     for name, view in names.items():
         sql = rename_sql(sql, name, view)
     return {f.name: f.dataType for f in spark.sql(bound_sql(sql, _NOW)).schema.fields}

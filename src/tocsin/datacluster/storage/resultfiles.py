@@ -28,6 +28,7 @@ RESULT_SCHEMA = pa.schema(
 )
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
+_DAMAGED = (pa.ArrowInvalid, pa.ArrowSerializationError, pa.ArrowNotImplementedError, pa.ArrowIndexError, OSError)
 
 
 def result_path(root: Path, channel_id: int, execution_no: int, attempt: int, part: str) -> Path:
@@ -159,8 +160,15 @@ def _spans(starts: Numbers, lengths: Numbers) -> Numbers:
 def _batches(source: Path | bytes) -> list[pa.RecordBatch]:
     try:
         reader = pa.ipc.open_file(pa.py_buffer(source) if isinstance(source, bytes) else pa.memory_map(str(source)))
-        return [reader.get_batch(i) for i in range(reader.num_record_batches)]
-    except pa.ArrowInvalid as error:
+        if reader.schema != RESULT_SCHEMA:
+            raise pa.ArrowInvalid(f"expected the columns {RESULT_SCHEMA.names}, got {reader.schema.names}")
+        batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
+        for batch in batches:
+            batch.validate(full=True)  # its offsets stay within the file
+        return batches
+    except _DAMAGED as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the system's word, not Arrow's
         name = "a result in the ledger" if isinstance(source, bytes) else source
         raise Corrupt(f"{name} does not verify: {error}") from error
 

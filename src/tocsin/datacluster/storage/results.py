@@ -3,14 +3,19 @@
 A position names an execution and a row in it; the rows of an execution count from 1 in the order of
 ``ResultRows``. A page walks from a position on, asks which backend subscriptions are wanted, and
 touches only the rows that have one. Reading needs the ledger and memory-mapped files, nothing else.
+
+An execution whose file is missing or damaged is told as a gap, like one that retention took. A gap
+stands at the beginning of a page: a page ends before such an execution, and the next one begins with it.
 """
 
 from __future__ import annotations
 
+import errno
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
@@ -28,7 +33,7 @@ from tocsin.datacluster.storage.resultfiles import (
 )
 from tocsin.datacluster.storage.retention import Gap
 from tocsin.datacluster.storage.transaction import Transactions, Tx
-from tocsin.errors import Corrupt
+from tocsin.errors import Corrupt, Unavailable
 from tocsin.model.catalog import Retention
 from tocsin.model.position import Position
 
@@ -43,6 +48,8 @@ __all__ = [
     "row_id",
     "write_result_file",
 ]
+
+log = logging.getLogger(__name__)
 
 Wanted = Callable[[int, Numbers], Numbers]
 """(execution number, backend numbers) to a mask of those wanted."""
@@ -76,6 +83,7 @@ class ResultPage:
 class _Committed:
     no: int
     bounds: str
+    result_rows: int
     files: tuple[str | bytes, ...]  # names, or the contents of those that are kept in the ledger
 
 
@@ -104,6 +112,7 @@ class ResultStore:
         self._root, self._ledger, self._max_open = Path(root), ledger, max_open
         self._open: OrderedDict[tuple[int, int], ResultRows] = OrderedDict()
         self._lock = threading.Lock()
+        self._lost: dict[tuple[int, int], int] = {}
 
     def page(
         self, channel_id: int, after: Position, wanted: Wanted, max_rows: int = 1000, max_bytes: int = 8 << 20,
@@ -113,10 +122,8 @@ class ResultStore:
         while True:
             try:
                 return self._page(channel_id, after, wanted, _Page(max_rows, max_bytes), through)
-            except FileNotFoundError:
-                missing = self._ledger.read(lambda tx: self._missing(tx, channel_id))
-                if missing:  # it did not just expire
-                    raise Corrupt(f"the result file {self._root / missing[0]} is missing") from None
+            except _Expired:
+                continue  # retention was faster; the ledger knows now
 
     def replay(
         self, channel_id: int, backend_no: int, after: Position, through: Position | None = None,
@@ -135,6 +142,11 @@ class ResultStore:
             (self._root / name).unlink(missing_ok=True)
         return len(names)
 
+    def lost_rows(self, channel_id: int) -> int:
+        """Rows that were found unreadable though retention keeps them."""
+        with self._lock:
+            return sum(rows for (channel, _), rows in self._lost.items() if channel == channel_id)
+
     def close(self) -> None:
         with self._lock:
             self._open.clear()
@@ -145,8 +157,14 @@ class ResultStore:
         head, gap, found = self._ledger.read(lambda tx: _committed(tx, channel_id, after))
         cursor = max(after, gap.through) if gap else after
         for execution in found:
-            stop = self._fill(page, channel_id, execution, cursor, wanted, limit)
-            if stop is not None:
+            if limit is not None and execution.no > limit.execution:
+                return ResultPage(after, max(cursor, limit), page.rows, False, gap)
+            rows = self._readable(channel_id, execution)
+            if rows is None and page.rows:
+                return ResultPage(after, cursor, page.rows, False, gap)
+            if rows is None:
+                gap = _widened(gap, cursor, execution)
+            elif (stop := self._fill(page, channel_id, execution, rows, cursor, wanted, limit)) is not None:
                 return ResultPage(after, stop, page.rows, False, gap)
             cursor = Position.end_of(execution.no)
         is_end = len(found) < _EXECUTIONS_AT_ONCE
@@ -155,13 +173,10 @@ class ResultStore:
         return ResultPage(after, through, page.rows, is_end, gap)
 
     def _fill(
-        self, page: _Page, channel_id: int, execution: _Committed, after: Position, wanted: Wanted,
-        limit: Position | None,
+        self, page: _Page, channel_id: int, execution: _Committed, rows: ResultRows, after: Position,
+        wanted: Wanted, limit: Position | None,
     ) -> Position | None:  # fmt: skip
         """Add the wanted rows of one execution; where to stop if the page is full or the limit passed."""
-        if limit is not None and execution.no > limit.execution:
-            return limit
-        rows = self._rows(channel_id, execution)
         start = after.row if after.execution == execution.no else 0
         end = min(len(rows), limit.row) if limit is not None and execution.no == limit.execution else len(rows)
         for first, last in _blocks(rows, min(start, len(rows)), end):
@@ -171,6 +186,34 @@ class ResultStore:
                 if not page.add(ResultRow(position, name, backends, rows.payload(index))):
                     return page.rows[-1].position
         return limit if limit is not None and execution.no == limit.execution else None
+
+    def _readable(self, channel_id: int, execution: _Committed) -> ResultRows | None:
+        """The rows, or ``None`` where they are lost; a whole directory that is away loses nothing."""
+        try:
+            rows = self._rows(channel_id, execution)
+        except (OSError, Corrupt) as problem:
+            if isinstance(problem, OSError) and not self._is_loss(problem):
+                raise Unavailable(f"results cannot be read: {problem}") from problem
+            if not self._ledger.read(lambda tx: _is_kept(tx, channel_id, execution.no)):
+                raise _Expired from problem
+            self._note_lost(channel_id, execution, problem)
+            return None
+        self._lost.pop((channel_id, execution.no), None)
+        return rows
+
+    def _is_loss(self, problem: OSError) -> bool:
+        return problem.errno in (errno.ENOENT, errno.EIO) and self._root.is_dir()
+
+    def _note_lost(self, channel_id: int, execution: _Committed, problem: Exception) -> None:
+        key = (channel_id, execution.no)
+        with self._lock:
+            is_news = key not in self._lost
+            self._lost[key] = execution.result_rows
+        if is_news:
+            log.error(
+                "%d results of execution %d of channel number %d are lost, brokers are told a gap: %s",
+                execution.result_rows, execution.no, channel_id, problem,
+            )  # fmt: skip
 
     def _rows(self, channel_id: int, execution: _Committed) -> ResultRows:
         key = (channel_id, execution.no)
@@ -185,9 +228,9 @@ class ResultStore:
                 self._open.popitem(last=False)
         return rows
 
-    def _missing(self, tx: Tx, channel_id: int) -> list[str]:
-        sql = "SELECT path FROM result_file WHERE channel_id = ? AND content IS NULL"
-        return [path for (path,) in tx.rows(sql, (channel_id,)) if not (self._root / path).exists()]
+
+class _Expired(Exception):
+    """Retention took an execution while it was about to be read."""
 
 
 def row_id(channel_id: int, bounds: str, seq: int, ord: int) -> str:
@@ -199,18 +242,31 @@ def _committed(tx: Tx, channel_id: int, after: Position) -> tuple[int, Gap | Non
     """The last committed execution, what retention took, and the next executions that have rows."""
     progress = retention.progress(tx, channel_id)
     gap = retention.gap(tx, channel_id, after, progress)
-    sql = """SELECT e.no, e.bounds FROM execution e
+    sql = """SELECT e.no, e.bounds, e.result_rows FROM execution e
              WHERE e.channel_id = ? AND e.state = 'committed' AND e.result_rows > 0 AND e.no >= ? AND e.no > ?
              ORDER BY e.no LIMIT ?"""
     found = tx.rows(sql, (channel_id, after.execution, progress.expired, _EXECUTIONS_AT_ONCE))
-    files: dict[int, list[str | bytes]] = {no: [] for no, _ in found}
+    files: dict[int, list[str | bytes]] = {no: [] for no, *_ in found}
     if found:
         sql = """SELECT execution_no, path, content FROM result_file
                  WHERE channel_id = ? AND execution_no BETWEEN ? AND ? ORDER BY path"""
         for no, path, content in tx.rows(sql, (channel_id, found[0][0], found[-1][0])):
             if no in files:  # a file without rows belongs to an execution without results
                 files[no].append(path if content is None else content)
-    return progress.committed, gap, [_Committed(no, bounds, tuple(files[no])) for no, bounds in found]
+    return progress.committed, gap, [_Committed(no, b, n, tuple(files[no])) for no, b, n in found]
+
+
+def _is_kept(tx: Tx, channel_id: int, no: int) -> bool:
+    sql = "SELECT 1 FROM execution WHERE channel_id = ? AND no = ? AND state = 'committed'"
+    return bool(tx.rows(sql, (channel_id, no)))
+
+
+def _widened(gap: Gap | None, cursor: Position, lost: _Committed) -> Gap:
+    """``gap`` up to the end of a lost execution; nothing wanted was found in between."""
+    seen = min(cursor.row, lost.result_rows) if cursor.execution == lost.no else 0
+    known = gap or Gap(cursor, cursor, 0)
+    count = None if known.count is None else known.count + lost.result_rows - seen
+    return replace(known, through=Position.end_of(lost.no), count=count, reason="lost")
 
 
 def _blocks(rows: ResultRows, start: int, end: int) -> list[tuple[int, int]]:

@@ -24,11 +24,15 @@ COUNTED = 10_000  # expired executions with results that are kept for counting
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Results in (after, through] are gone; ``count`` of the channel's rows, if that is still known."""
+    """Results in (after, through] are gone; ``count`` of the channel's rows, if that is still known.
+
+    ``reason`` is ``retention``, or ``lost`` where files that should be there are missing or damaged.
+    """
 
     after: Position
     through: Position
     count: int | None
+    reason: str = "retention"
 
 
 @dataclass(frozen=True, slots=True)

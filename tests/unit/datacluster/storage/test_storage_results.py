@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from tocsin.datacluster.storage import catalog, executions, faults, retention
 from tocsin.datacluster.storage.executions import ExecutionStats
 from tocsin.datacluster.storage.ledger import Ledger
 from tocsin.datacluster.storage.results import Gap, ResultStore, result_path, write_result_file
-from tocsin.errors import Corrupt
+from tocsin.errors import Unavailable
 from tocsin.model.catalog import ChannelSpec, DatasetSpec, Retention
 from tocsin.model.position import START, Position
 
@@ -211,20 +212,67 @@ def test_what_is_kept_is_summed_up_again_when_an_older_ledger_is_opened(
     assert (before.kept_rows, before.kept_bytes > 0) == (6, True)
 
 
-def test_a_missing_file_is_corrupt_and_named(results: Results) -> None:
-    results.execute([(1, 0, b"a", [1])])
-    path = next(results.root.glob("*/*"))
+def _remove(path: Path) -> None:
     path.unlink()
-    with pytest.raises(Corrupt, match=path.name):
-        results.pull(1)
 
 
-def test_a_damaged_file_is_corrupt_and_named(results: Results) -> None:
-    results.execute([(1, 0, b"a", [1])])
-    path = next(results.root.glob("*/*"))
+def _replace(path: Path) -> None:
     path.write_bytes(b"no Arrow file")
-    with pytest.raises(Corrupt, match=path.name):
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-200] + path.read_bytes()[-20:])
+
+
+def _scramble(path: Path) -> None:
+    """Offsets that point outside the file."""
+    content = path.read_bytes()
+    at = content.rindex(np.array([0, 1, 2], np.int64).tobytes())
+    path.write_bytes(content[:at] + np.array([0, 2**40, 2**41], np.int64).tobytes() + content[at + 24 :])
+
+
+@pytest.mark.parametrize("harm", [_remove, _replace, _cut, _scramble])
+def test_a_lost_file_is_a_gap_and_what_stands_around_it_comes(results: Results, harm: Callable[[Path], None]) -> None:
+    results.execute([(1, 0, b"a", [1])])
+    results.execute([(2, 0, b"b", [1]), (2, 1, b"c", [1])])
+    results.execute([(3, 0, b"d", [1])])
+    harm(sorted(results.root.glob("*/*"))[1])
+    first = results.pull(1)
+    assert (shown(first), first.through, first.is_end, first.gap) == ([(b"a", [1])], Position.end_of(1), False, None)
+    second = results.pull(1, after=first.through)
+    assert second.gap == Gap(first.through, Position.end_of(2), 2, "lost")
+    assert (shown(second), second.is_end) == ([(b"d", [1])], True)
+    assert results.store.lost_rows(results.channel) == 2
+
+
+def test_a_loss_next_to_what_retention_took_is_one_gap(results: Results, caplog: pytest.LogCaptureFixture) -> None:
+    for no in range(1, 5):
+        results.execute([(no, 0, b"%d" % no, [1])], now=no)
+    results.store.expire(results.channel, Retention(None, 3, None), 10.0)
+    for path in sorted(results.root.glob("*/*"))[:2]:
+        path.unlink()
+    for _ in range(2):
+        page = results.pull(1)
+        assert page.gap == Gap(START, Position.end_of(3), 3, "lost")
+        assert shown(page) == [(b"4", [1])]
+    assert sum("lost" in message for message in caplog.messages) == 2
+
+
+def test_a_loss_beyond_the_limit_is_not_told(results: Results) -> None:
+    results.execute([(1, 0, b"a", [1])])
+    results.execute([(2, 0, b"b", [1])])
+    max(results.root.glob("*/*")).unlink()
+    page = results.store.replay(results.channel, 1, START, Position.end_of(1))
+    assert (shown(page), page.gap, page.through) == ([(b"a", [1])], None, Position.end_of(1))
+
+
+def test_results_whose_directory_is_away_are_not_lost(results: Results) -> None:
+    results.execute([(1, 0, b"a", [1])])
+    results.root.rename(results.root.with_name("elsewhere"))
+    with pytest.raises(Unavailable, match="results cannot be read"):
         results.pull(1)
+    results.root.with_name("elsewhere").rename(results.root)
+    assert shown(results.pull(1)) == [(b"a", [1])]
 
 
 def test_writing_leaves_no_temporary_file(tmp_path: Path) -> None:
