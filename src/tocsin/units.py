@@ -1,4 +1,4 @@
-"""Durations and sizes as people write them: ``30s``, ``1h 30m``, ``64 MB``.
+"""Durations, sizes and counts as people write them: ``30s``, ``1h 30m``, ``64 MB``, ``1 row``.
 
 A duration is one or more number-and-unit pairs, summed; a size is one. A bare number is refused in
 both, since nobody can tell what it counts. Sizes are decimal (``kB``, ``MB``) or binary (``KiB``,
@@ -65,6 +65,11 @@ def format_size(size_bytes: int) -> str:
     whole = ((size_bytes // unit, name) for name, unit in units if size_bytes and size_bytes % unit == 0)
     count, name = min(whole, default=(size_bytes, "B"))
     return f"{count} {name}"
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 row``, ``2,000 rows``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _pairs(text: str, where: str, units: dict[str, int], expected: str) -> list[tuple[float, int]]:

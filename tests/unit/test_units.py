@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.errors import BadArgument
-from tocsin.units import format_duration, format_size, parse_duration, parse_size
+from tocsin.units import counted, format_duration, format_size, parse_duration, parse_size
 
 
 @pytest.mark.parametrize(
@@ -55,3 +55,8 @@ def test_a_printed_duration_parses_to_itself(milliseconds):
 @pytest.mark.parametrize(("size", "text"), [(10**9, "1 GB"), (1 << 20, "1 MiB"), (0, "0 B"), (1001, "1001 B")])
 def test_a_size_is_printed_in_its_largest_exact_unit(size, text):
     assert format_size(size) == text
+
+
+@pytest.mark.parametrize(("number", "text"), [(0, "0 rows"), (1, "1 row"), (2_000, "2,000 rows")])
+def test_counted(number, text):
+    assert counted(number, "row") == text

@@ -8,15 +8,16 @@ from urllib.parse import quote
 import typer
 from rich.syntax import Syntax
 
+from tocsin.cli.commands import Command, Group
 from tocsin.cli.options import ConfigFile, DataDir, Json, Sets, Token, Url, connection
 from tocsin.cli.output import cell, console, print_json, print_table, visible
 
-app = typer.Typer(help="List and explain [bold]channels[/bold].", no_args_is_help=True)
+app = typer.Typer(help="List and explain [bold]channels[/bold].", no_args_is_help=True, cls=Group)
 
 _COLUMNS = ("name", "mode", "state", "strategy", "subscriptions", "backends", "executions", "lag", "problem")
 
 
-@app.command("list")
+@app.command("list", cls=Command)
 def list_channels(
     url: Url = None,
     token: Token = None,
@@ -35,7 +36,7 @@ def list_channels(
     print_table(_COLUMNS, [[one.get(name) for name in _COLUMNS] for one in shown])
 
 
-@app.command()
+@app.command(cls=Command)
 def explain(
     name: Annotated[str, typer.Argument(help="The channel.")],
     url: Url = None,

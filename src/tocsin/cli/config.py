@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import typer
 
+from tocsin.cli.commands import Command, Group
 from tocsin.cli.options import ConfigFile, Json, Sets, settings
 from tocsin.cli.output import note, print_json
 from tocsin.config import Config
 from tocsin.settings.describe import as_mapping, as_markdown, as_toml
+from tocsin.units import counted
 
-app = typer.Typer(help="Show, check and document the [bold]settings[/bold].", no_args_is_help=True)
+app = typer.Typer(help="Show, check and document the [bold]settings[/bold].", no_args_is_help=True, cls=Group)
 
 
-@app.command()
+@app.command(cls=Command)
 def show(config: ConfigFile = None, as_json: Json = False, sets: Sets = None) -> None:
     """Print every setting that holds, and where it came from if it is not the default."""
     found = settings(config, sets)
@@ -22,14 +24,14 @@ def show(config: ConfigFile = None, as_json: Json = False, sets: Sets = None) ->
         typer.echo(as_toml(found.config, found.sources), nl=False)
 
 
-@app.command()
+@app.command(cls=Command)
 def check(config: ConfigFile = None, sets: Sets = None) -> None:
     """Read file, environment and flags, and tell every problem at once."""
     found = settings(config, sets)
-    note(f"The configuration is fine: {len(found.sources)} settings given, the others at their defaults.")
+    note(f"The configuration is fine: {counted(len(found.sources), 'setting')} given, the others at their defaults.")
 
 
-@app.command()
+@app.command(cls=Command)
 def docs() -> None:
     """Print the reference of all settings as Markdown."""
     typer.echo(as_markdown(Config), nl=False)

@@ -124,7 +124,8 @@ def _occupant(config: Config, refusal: str) -> tuple[str, str]:
     try:
         with connect(config, None, None) as client:
             found = client.get("/version")
-        return "ok", f"a cluster runs there already, version {found['version']}"
+        host, port = config.cluster.host, config.cluster.port
+        return "warning", f"{host}, port {port} is in use: {found['name']} {found['version']} runs there already"
     except (TocsinError, KeyError, TypeError):
         return "problem", refusal
 

@@ -22,6 +22,7 @@ from tocsin.errors import TocsinError, Unavailable
 LOCAL_TTL_S = 3600.0
 MAX_ATTEMPTS = 8
 _RETRIED = (429, 503)
+_ADVICE = "name the cluster's data directory with --data-dir, or give a token with --token or TOCSIN_TOKEN"
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
@@ -137,6 +138,8 @@ def _problem(response: httpx.Response) -> ClusterProblem:
         detail = response.json()["detail"]
     except (ValueError, KeyError, TypeError):
         detail = f"the cluster answered {response.status_code} {response.reason_phrase}"
+    if response.status_code == httpx.codes.UNAUTHORIZED:
+        detail = f"{detail}; {_ADVICE}"
     after = response.headers.get("Retry-After", "")
     return ClusterProblem(response.status_code, str(detail), float(after) if after.isdecimal() else None)
 

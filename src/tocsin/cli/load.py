@@ -20,7 +20,7 @@ from tocsin.cli.options import ConfigFile, DataDir, Json, Sets, Token, Url, conn
 from tocsin.cli.output import note, print_json
 from tocsin.cli.records import FORMATS, batches, format_of, opened
 from tocsin.errors import BadArgument, TocsinError
-from tocsin.units import parse_size
+from tocsin.units import counted, parse_size
 
 SHOWN_PROBLEMS = 5
 BATCH_BYTES = 10**6
@@ -54,7 +54,7 @@ class LoadStopped(TocsinError):
         super().__init__(str(problem))
 
     def __str__(self) -> str:
-        sent = f"stopped after {self.totals.accepted:,} records"
+        sent = f"stopped after {counted(self.totals.accepted, 'record')}"
         return f"{self.problem}; {sent}, repeat the command with --run {self.run} to go on without doubling any"
 
 
@@ -80,7 +80,8 @@ def load(
 ) -> None:
     """[bold]Load[/bold] a file into a dataset, with a progress bar.
 
-    Every batch is durable when it is acknowledged. A load that was cut off goes on with --run.
+    Every batch is durable when it is acknowledged. A load that was cut off goes on with --run. Exits with 1 if any
+    record was rejected: it is kept with its reason in the dead letters, and the others are in the dataset.
     """
     chosen, name = format_of(file, file_format), run or secrets.token_hex(6)
     limit = parse_size(batch_size, "--batch-size")
@@ -89,6 +90,8 @@ def load(
     with connection(url, token, config, data_dir, sets) as client:
         totals = send_file(client, dataset, file, chosen, name, limit)
     _report(dataset, totals, as_json)
+    if totals.rejected:
+        raise typer.Exit(1)
 
 
 def _columns(client: ClusterClient, dataset: str) -> dict[str, str]:
@@ -129,8 +132,12 @@ def _report(dataset: str, totals: Totals, as_json: bool) -> None:
     if as_json:
         print_json(totals)
         return
-    again = f", {totals.duplicate_batches:,} batches had arrived before" if totals.duplicate_batches else ""
-    note(f"{dataset}: {totals.accepted:,} records accepted, {totals.rejected:,} rejected{again}.")
+    again = (
+        f", {totals.duplicate_batches:,} of {totals.batches:,} batches had arrived before"
+        if totals.duplicate_batches
+        else ""
+    )
+    note(f"{dataset}: {counted(totals.accepted, 'record')} accepted, {totals.rejected:,} rejected{again}.")
     for problem in totals.problems:
         note(f"  record {problem['record']}: {problem['reason']}")
     if totals.rejected:

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Annotated
 
 import typer
 
+from tocsin import __version__
 from tocsin.cli import channel, cluster, config, demo, doctor, load, sql, status, token, version
+from tocsin.cli.commands import Command, Group
 from tocsin.cli.output import tell
 from tocsin.errors import TocsinError
 
 app = typer.Typer(
     name="tocsin",
+    cls=Group,
     help="Active data publish/subscribe on Spark.",
     epilog="Start with [bold]tocsin cluster[/bold], then talk to it with [bold]tocsin sql[/bold].",
     no_args_is_help=True,
@@ -24,16 +28,31 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("cluster", rich_help_panel="Run")(cluster.cluster)
-app.command("demo", rich_help_panel="Run")(demo.demo)
-app.command("sql", rich_help_panel="Use")(sql.sql)
-app.command("load", rich_help_panel="Use")(load.load)
+app.command("cluster", rich_help_panel="Run", cls=Command)(cluster.cluster)
+app.command("demo", rich_help_panel="Run", cls=Command)(demo.demo)
+app.command("sql", rich_help_panel="Use", cls=Command)(sql.sql)
+app.command("load", rich_help_panel="Use", cls=Command)(load.load)
 app.add_typer(channel.app, name="channel", rich_help_panel="Use")
-app.command("status", rich_help_panel="Use")(status.status)
-app.command("token", rich_help_panel="Set up")(token.token)
+app.command("status", rich_help_panel="Use", cls=Command)(status.status)
+app.command("token", rich_help_panel="Set up", cls=Command)(token.token)
 app.add_typer(config.app, name="config", rich_help_panel="Set up")
-app.command("doctor", rich_help_panel="Set up")(doctor.doctor)
-app.command("version", rich_help_panel="Set up")(version.version)
+app.command("doctor", rich_help_panel="Set up", cls=Command)(doctor.doctor)
+app.command("version", rich_help_panel="Set up", cls=Command)(version.version)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"tocsin {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _program(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options of the program itself."""
 
 
 def main() -> None:

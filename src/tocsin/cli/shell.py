@@ -7,6 +7,7 @@ asked of the cluster at the start and after each statement that may have changed
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from prompt_toolkit.lexers import PygmentsLexer
 from prompt_toolkit.output import Output
 from pygments.lexers.sql import SqlLexer
 
-from tocsin.cli.answers import print_answers
+from tocsin.cli.answers import print_answer
 from tocsin.cli.http import ClusterClient
 from tocsin.cli.output import note, tell
 from tocsin.cli.scripts import run_script
@@ -41,7 +42,7 @@ _WORDS = """
 """
 KEYWORDS = tuple(_WORDS.split())
 _NAMED = ("datasets", "channels", "brokers", "feeds")
-_CHANGING = ("CREATE", "DROP", "ALTER")
+_CHANGING = re.compile(r"\b(CREATE|DROP|ALTER)\b", re.IGNORECASE)
 
 
 class Names(Completer):
@@ -113,12 +114,13 @@ class Shell:
             note(HELP)
             return
         try:
-            print_answers(run_script(self._client, text))
+            for answer in run_script(self._client, text):
+                print_answer(answer)
         except TocsinError as error:
             tell(str(error))
         except KeyboardInterrupt:
             note("Interrupted; the statement may still run on the cluster.")
-        if text.upper().startswith(_CHANGING):
+        if _CHANGING.search(text):
             self._names.refresh()
 
 

@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from tocsin.cli.answers import print_answers
+from tocsin.cli.answers import print_answer
 from tocsin.cli.http import ClusterClient, ClusterProblem
 from tocsin.cli.options import ConfigFile, DataDir, Json, Sets, Token, Url, connection
 from tocsin.cli.output import print_json
-from tocsin.cli.scripts import run_script
+from tocsin.cli.scripts import ScriptStopped, run_script
 from tocsin.errors import BadArgument
 
 
@@ -49,14 +49,18 @@ def _read(file: Path | None) -> str:
 
 
 def _run(client: ClusterClient, text: str, as_json: bool, source: str) -> None:
+    """Print each answer as it comes; of a script that stops, those before the failure."""
+    answers = []
     try:
-        answers = run_script(client, text)
-    except ClusterProblem as problem:
-        raise ClusterProblem(problem.status, f"{source}: {problem.detail}") from None
-    if as_json:
-        print_json(answers)
-    else:
-        print_answers(answers)
+        for answer in run_script(client, text):
+            answers.append(answer)
+            if not as_json:
+                print_answer(answer)
+    except (ClusterProblem, ScriptStopped) as problem:
+        raise ScriptStopped(problem, source) from None
+    finally:
+        if as_json:
+            print_json(answers)
 
 
 def _shell(client: ClusterClient) -> None:

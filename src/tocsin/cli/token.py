@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -10,7 +11,7 @@ import typer
 from tocsin import tokens
 from tocsin.cli.options import ConfigFile, DataDir, Json, Sets, settings
 from tocsin.cli.output import print_json
-from tocsin.errors import BadArgument
+from tocsin.errors import BadArgument, Unavailable
 from tocsin.units import parse_duration
 
 _PIN_FORM = "CHANNEL:PARAMETER=CLAIM[,PARAMETER=CLAIM]"
@@ -43,11 +44,21 @@ def token(
     if not capabilities:
         raise BadArgument("--can", "at least one capability, with --can or --pin", None)
     claims = dict(_pair("--claim", text) for text in claim or [])
-    minted = tokens.mint(tokens.ensure_secret(chosen.secret_path), subject, capabilities, ttl_s, claims=claims)
+    minted = tokens.mint(_secret(chosen.secret_path), subject, capabilities, ttl_s, claims=claims)
     if as_json:
         print_json({"token": minted, "subject": subject, "capabilities": capabilities, "ttl_s": ttl_s})
     else:
         typer.echo(minted)
+
+
+def _secret(path: Path) -> bytes:
+    """The cluster's secret. None is made here: a token signed with one of our own would open nothing."""
+    if not path.exists():
+        raise Unavailable(
+            f"there is no secret at {path}: name the cluster's data directory with --data-dir or its file with "
+            "--config; the first start of 'tocsin cluster' makes it"
+        )
+    return tokens.read_secret(path)
 
 
 def parse_pin(text: str) -> dict[str, Any]:

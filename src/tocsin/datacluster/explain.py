@@ -7,6 +7,7 @@ from typing import Any
 
 from tocsin.datacluster.channel import Channel
 from tocsin.datacluster.storage.executions import ExecutionRow
+from tocsin.units import counted
 
 
 def explanation(channel: Channel, recent: Sequence[ExecutionRow], lag_s: float, coalesced: int) -> dict[str, Any]:
@@ -53,7 +54,7 @@ def explain_lines(facts: Mapping[str, Any]) -> list[str]:
     lines = [
         f"channel {facts['channel']}: {facts['why']}",
         f"driven by {', '.join(facts['drivers'])}; reads {', '.join(facts['datasets'])}",
-        f"{facts['subscriptions']:,} subscriptions share {shared:,} distinct parameter sets",
+        f"{counted(facts['subscriptions'], 'subscription')} with {counted(shared, 'distinct parameter set')}",
         "falls back to a LATERAL query per parameter set, still one plan" if facts["fell_back"] else "one shared plan",
     ]
     lines += [f"  index: {p}" for p in facts["predicates"]]
@@ -64,5 +65,7 @@ def explain_lines(facts: Mapping[str, Any]) -> list[str]:
     lines += ["", "SQL:", facts["sql"], ""]
     for e in facts["executions"]:
         outcome = e["problem"] if e["problem"] else f"{e['matched']:,} matched of {e['considered']:,} considered"
-        lines.append(f"execution {e['no']} {e['state']}: {outcome}, {e['rows']:,} rows, {e['milliseconds']} ms")
+        lines.append(
+            f"execution {e['no']} {e['state']}: {outcome}, {counted(e['rows'], 'row')}, {e['milliseconds']} ms"
+        )
     return lines

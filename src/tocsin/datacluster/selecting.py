@@ -33,6 +33,7 @@ from tocsin.errors import InvalidQuery, LimitExceeded, Span
 from tocsin.model.catalog import Column
 from tocsin.model.position import START
 from tocsin.model.types import SqlType
+from tocsin.units import counted
 
 RESULTS, SUBSCRIPTIONS = "results", "subscriptions"
 _TEXT, _NUMBER = SqlType("STRING"), SqlType("BIGINT")
@@ -78,7 +79,7 @@ class Selecting:
                 self._spark.catalog.dropTempView(view)
         is_truncated = is_cut or table.num_rows > self._max_rows
         rows = [tuple(_plain(v) for v in row.values()) for row in table.slice(0, self._max_rows).to_pylist()]
-        return Answer("table", f"{len(rows):,} rows", tuple(table.column_names), tuple(rows), is_truncated)
+        return Answer("table", counted(len(rows), "row"), tuple(table.column_names), tuple(rows), is_truncated)
 
     def _bounded(self, sql: str) -> pa.Table:
         """Run ``sql`` in a job group of its own and cancel it at the time limit."""

@@ -22,7 +22,7 @@ from tocsin.errors import NotFound
 from tocsin.language.printer import retention_sql
 from tocsin.language.statements import Shown
 from tocsin.tokens import Principal
-from tocsin.units import format_duration
+from tocsin.units import counted, format_duration
 
 _RECENT = 10
 _LISTED = 1000
@@ -158,4 +158,4 @@ def _count(store: DatasetStore) -> int:
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Answer:
-    return Answer("table", f"{len(rows):,} rows", tuple(columns), tuple(tuple(r) for r in rows))
+    return Answer("table", counted(len(rows), "row"), tuple(columns), tuple(tuple(r) for r in rows))

@@ -24,6 +24,7 @@ from tocsin.errors import AlreadyExists, BadArgument, NotFound, Refused
 from tocsin.language import statements as st
 from tocsin.language.parser import parse_script
 from tocsin.tokens import Principal
+from tocsin.units import counted
 
 S = TypeVar("S", bound=st.Statement)
 _READ_ONLY = (st.Show, st.Describe, st.Select, st.ExplainChannel)
@@ -87,7 +88,7 @@ class Statements:
         if self._load_root is None:
             raise Refused("LOAD DATASET reads the server's files and is switched off; use the command 'tocsin load'")
         receipt = load_file(self._datasets, s.name, self._load_root, s.path, s.format)
-        return _done(f"loaded {receipt.accepted:,} records into {s.name}, {receipt.rejected:,} rejected")
+        return _done(f"loaded {counted(receipt.accepted, 'record')} into {s.name}, {receipt.rejected:,} rejected")
 
     def _insert(self, s: st.InsertRecords, _: Principal) -> Answer:
         columns = s.columns or tuple(c.name for c in self._datasets[s.name].spec.columns)
@@ -95,11 +96,11 @@ class Statements:
             if len(row) != len(columns):
                 raise BadArgument(s.name, f"{len(columns)} values ({', '.join(columns)})", f"{len(row)} values")
         receipt = self._datasets.insert(s.name, [dict(zip(columns, row, strict=True)) for row in s.rows])
-        return _done(f"inserted {receipt.accepted:,} records into {s.name}")
+        return _done(f"inserted {counted(receipt.accepted, 'record')} into {s.name}")
 
     def _delete(self, s: st.DeleteRecords, _: Principal) -> Answer:
         count = self._datasets.delete(s.name, [dict(pairs) for pairs in s.where])
-        return _done(f"deleted {count:,} keys of {s.name}")
+        return _done(f"deleted {counted(count, 'key')} of {s.name}")
 
     # --- feeds, channels, brokers --------------------------------------------------------------
 

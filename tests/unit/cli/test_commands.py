@@ -1,5 +1,4 @@
 import json
-import stat
 
 import pytest
 
@@ -17,6 +16,7 @@ RECEIPT = {"accepted": 2, "rejected": 1, "duplicate": False, "problems": [{"line
 def test_version_is_told_as_text_and_json(run):
     assert f"tocsin {__version__}" in run("version").output
     assert json.loads(run("version", "--json").output)["tocsin"] == __version__
+    assert run("--version").output == f"tocsin {__version__}\n"
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,7 @@ def test_every_command_explains_itself(run, command):
     result = run(command, "--help")
     assert result.exit_code == 0
     assert "Usage" in result.output
+    assert "bool" not in result.output
 
 
 def test_without_a_command_the_commands_are_listed(run):
@@ -52,7 +53,7 @@ def test_config_check_tells_every_problem(run, tmp_path):
 
 def test_config_check_is_content_with_a_right_file(run, tmp_path):
     (tmp_path / "tocsin.toml").write_text("[cluster]\nport = 9\n")
-    assert "1 settings given" in run("config", "check").stderr
+    assert "1 setting given" in run("config", "check").stderr
 
 
 def test_config_docs_prints_the_reference(run):
@@ -65,11 +66,18 @@ def test_a_malformed_override_is_told(run, text):
 
 
 def test_a_token_is_made_with_capabilities_pins_and_claims(run, tmp_path):
+    secret = ensure_secret(tmp_path / "d" / "secret")
     arguments = ["--can", "read", "--pin", "NearMe:user=sub,team=team", "--claim", "team=7", "--ttl", "5m"]
     result = run("token", "ann", *arguments, "--data-dir", "d")
-    who = verify(result.output.strip(), read_secret(tmp_path / "d" / "secret"))
+    who = verify(result.output.strip(), secret)
     assert (who.subject, who.may("read"), who.pins("NearMe")) == ("ann", True, {"user": "ann", "team": 7})
-    assert stat.S_IMODE((tmp_path / "d" / "secret").stat().st_mode) == 0o600
+
+
+def test_no_token_is_made_where_no_cluster_has_been(run, tmp_path):
+    refused = run("token", "ann", "--can", "read").exception
+    assert isinstance(refused, Unavailable)
+    assert "--data-dir" in str(refused)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -82,7 +90,8 @@ def test_a_token_is_made_with_capabilities_pins_and_claims(run, tmp_path):
         pytest.param(["--can", "read", "--ttl", "5"], "a duration such as", id="a time without a unit"),
     ],
 )
-def test_a_token_that_cannot_be_made_says_what_was_expected(run, arguments, problem):
+def test_a_token_that_cannot_be_made_says_what_was_expected(run, tmp_path, arguments, problem):
+    ensure_secret(tmp_path / ".tocsin" / "secret")
     assert problem in str(run("token", "ann", *arguments).exception)
 
 
@@ -112,6 +121,20 @@ def test_sql_names_the_file_in_which_a_statement_failed(run, cluster, tmp_path):
     cluster.on("POST", "/statements", {"detail": "line 2, column 1: no"}, status=400)
     (tmp_path / "a.sql").write_text("x")
     assert str(run("sql", "a.sql", "--url", cluster.url).exception) == "a.sql: line 2, column 1: no"
+
+
+def test_sql_prints_the_answers_before_a_failure_and_says_where_it_was(run, cluster, tmp_path):
+    script = "SHOW DATASETS;\n  DROP DATASET b; SHOW FEEDS"
+    (tmp_path / "a.sql").write_text(script)
+    for _ in range(2):
+        cluster.on("POST", "/statements", {"results": [TABLE]})
+        cluster.on("POST", "/statements", {"detail": "there is no dataset 'b'"}, status=404)
+    shown, listed = run("sql", "a.sql", "--url", cluster.url), run("sql", "a.sql", "--json", "--url", cluster.url)
+    assert "Fires" in shown.stdout
+    assert str(shown.exception) == "a.sql: line 2, column 3: there is no dataset 'b'"
+    assert json.loads(listed.stdout) == [TABLE]
+    sent = [json.loads(r.body)["text"] for r in cluster.requests]
+    assert sent == ["SHOW DATASETS;\n  ", "\n  DROP DATASET b; "] * 2
 
 
 @pytest.mark.parametrize("arguments", [["none.sql"], ["a.sql", "-c", "SHOW FEEDS"]])
@@ -144,9 +167,10 @@ def test_load_tells_where_rejected_records_are(run, cluster, tmp_path):
     cluster.on("GET", "/datasets/Reports", DATASET)
     cluster.on("POST", "/datasets/Reports/records", RECEIPT)
     (tmp_path / "a.jsonl").write_text("{}\n")
-    told = run("load", "Reports", "a.jsonl", "--url", cluster.url).stderr
-    assert "2 records accepted, 1 rejected" in told
-    assert "SHOW DEAD LETTERS OF Reports" in told
+    result = run("load", "Reports", "a.jsonl", "--url", cluster.url)
+    assert "2 records accepted, 1 rejected" in result.stderr
+    assert "SHOW DEAD LETTERS OF Reports" in result.stderr
+    assert result.exit_code == 1
 
 
 def test_a_load_that_stops_says_how_to_go_on(run, cluster, tmp_path):
@@ -208,8 +232,8 @@ def test_doctor_tells_a_cluster_from_a_stranger_on_the_port(run, cluster):
     stranger = json.loads(run("doctor", "--json", "--set", f"cluster.port={port}").stdout)[-1]
     cluster.on("GET", "/version", {"name": "tocsin", "version": "9.9"})
     known = json.loads(run("doctor", "--json", "--set", f"cluster.port={port}").stdout)[-1]
-    assert (stranger["state"], known["state"]) == ("problem", "ok")
-    assert "9.9" in known["finding"]
+    assert (stranger["state"], known["state"]) == ("problem", "warning")
+    assert "in use: tocsin 9.9" in known["finding"]
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,9 @@ def tocsin(*arguments, blocked=False, stdin=""):
         pytest.param(["version"], 0, "", id="done is 0"),
         pytest.param(["config", "show", "--set", "cluster.prot=1"], 1, "did you mean 'cluster.port'?", id="ours is 1"),
         pytest.param(["status", "--url", "http://127.0.0.1:1"], 1, "no cluster answers", id="nobody there is 1"),
+        pytest.param(
+            ["token", "ann", "--can", "read", "--data-dir", "none"], 1, "no secret at none/secret", id="no token"
+        ),
         pytest.param(["sql", "--nonsense"], 2, "No such option", id="usage is 2"),
     ],
 )
@@ -42,7 +45,7 @@ def test_exit_codes(arguments, code, told):
     assert (result.returncode, told in result.stderr, "Traceback" in result.stderr) == (code, True, False)
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["version"], ["config", "show"], ["token", "a", "--can", "read"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["version"], ["config", "show"], ["doctor", "--help"]])
 def test_a_base_installation_has_the_command_line(arguments):
     assert tocsin(*arguments, blocked=True).returncode == 0
 

@@ -78,6 +78,19 @@ def test_names_of_the_cluster_are_completed(cluster):
     assert completions(names, "SELECT * FROM ") == []
 
 
+def test_what_was_dropped_is_offered_no_more(answering, capsys):
+    for kind in ("channels", "brokers", "feeds"):
+        answering.on("GET", f"/{kind}", {kind: []})
+    answering.on("GET", "/datasets", {"datasets": [{"name": "Reports", "columns": []}]})
+    answering.on("GET", "/datasets", {"datasets": []})
+    answering.on("POST", "/statements", {"results": []})
+    with create_pipe_input() as keys:
+        keys.send_text("SHOW FEEDS; drop dataset Reports;\rexit\r")
+        shell = Shell(ClusterClient(answering.url, None), history=InMemoryHistory(), terminal=(keys, DummyOutput()))
+        shell.run()
+    assert completions(shell._names, "SELECT * FROM rep") == ["REPLACE"]
+
+
 def test_a_cluster_that_does_not_answer_leaves_the_keywords(cluster):
     names = Names(ClusterClient(cluster.url, None))
     names.refresh()
