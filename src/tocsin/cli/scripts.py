@@ -16,7 +16,7 @@ from typing import Any
 
 from tocsin.cli.http import ClusterClient
 from tocsin.cli.load import send_file
-from tocsin.errors import Span, StatementError, TocsinError
+from tocsin.errors import Span, StatementError, TocsinError, Unavailable
 from tocsin.language.parser import parse_script
 from tocsin.language.statements import LoadDataset, Statement
 from tocsin.units import counted
@@ -43,8 +43,9 @@ def run_script(client: ClusterClient, text: str) -> Iterator[dict[str, Any]]:
         try:
             yield from _run(client, statement, part)
         except TocsinError as problem:
-            if str(problem).startswith("line "):
-                raise
+            has_place = str(problem).startswith("line ")
+            if has_place or (statement is statements[0] and isinstance(problem, Unavailable)):
+                raise  # where nobody answers, no statement is to blame
             raise ScriptStopped(problem, f"line {statement.span.line}, column {statement.span.column}") from None
 
 

@@ -215,6 +215,10 @@ def test_nobody_there_is_an_error_of_ours(run):
     assert isinstance(run("status", "--url", "http://127.0.0.1:1").exception, Unavailable)
 
 
+def test_no_statement_is_blamed_where_nobody_answers(run):
+    assert str(run("sql", "-c", "SHOW FEEDS; SHOW FEEDS", "--url", "http://127.0.0.1:1").exception).startswith("no clu")
+
+
 def test_doctor_reports_each_part(run):
     found = json.loads(run("doctor", "--json", "--set", "cluster.port=0").stdout)
     assert [f["what"] for f in found] == ["Python", "packages", "Java", "data directory", "secret", "disk", "port"]
