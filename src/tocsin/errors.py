@@ -9,6 +9,7 @@
     │   └── InvalidQuery         it parses, but the query is not allowed or not possible
     ├── NotFound                 a named thing does not exist
     ├── AlreadyExists            a named thing exists already
+    ├── KeyReused                an idempotency key came again with other content
     ├── InUse                    dropping it would break others; carries their names
     ├── BadArgument              a parameter value does not fit its declared type
     ├── BadRecords               a batch was refused as a whole
@@ -17,6 +18,7 @@
     ├── LimitExceeded            a request is over a stated limit (413 or 429 over HTTP)
     ├── StorageFull              the disk is full; nothing was acknowledged
     ├── ExecutionFailed          a channel's Spark job failed; carries channel and SQL
+    │   └── ExecutionStopped     it was told to stop, which is no fault of the channel
     ├── Corrupt                  stored data does not verify
     └── Unavailable              a part that is needed is not there (Java, Spark, a lock)
 
@@ -106,6 +108,17 @@ class AlreadyExists(TocsinError):
         return f"{self.kind} {self.name!r} exists already; drop it first or say IF NOT EXISTS"
 
 
+class KeyReused(TocsinError):
+    code = "key-reused"
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        super().__init__(key)
+
+    def __str__(self) -> str:
+        return f"the idempotency key {self.key!r} was used before with other content; nothing was appended"
+
+
 class InUse(TocsinError):
     code = "in-use"
 
@@ -168,6 +181,10 @@ class ExecutionFailed(TocsinError):
 
     def __str__(self) -> str:
         return f"channel {self.channel!r}: {self.problem}\nSQL: {self.sql}"
+
+
+class ExecutionStopped(ExecutionFailed):
+    """Its channel was paused, replaced or dropped, or the cluster stops."""
 
 
 class Corrupt(TocsinError):

@@ -22,6 +22,7 @@ from tocsin.errors import (
     BadArgument,
     ExecutionFailed,
     InUse,
+    KeyReused,
     LimitExceeded,
     NotFound,
     StatementError,
@@ -68,6 +69,7 @@ STATUS: Mapping[str, tuple[int, str]] = {
     "method-not-allowed": (405, "The address does not take this method"),
     "request-timeout": (408, "The body did not arrive in time"),
     "already-exists": (409, "The name is taken"),
+    "key-reused": (409, "The idempotency key was used for other content"),
     "in-use": (409, "Others depend on it"),
     "limit-exceeded": (413, "The request is over a limit"),
     "too-many-requests": (429, "Too much is under way"),
@@ -143,6 +145,8 @@ def _fields(error: TocsinError) -> dict[str, Any]:
             return {**place, "expected": expected}
         case NotFound(kind=kind, name=name) | AlreadyExists(kind=kind, name=name):
             return {"kind": kind, "name": name}
+        case KeyReused(key=key):
+            return {"key": key}
         case InUse(kind=kind, name=name, users=users):
             return {"kind": kind, "name": name, "users": users[:MAX_USERS], "users_total": len(users)}
         case BadArgument(name=name, expected=expected):

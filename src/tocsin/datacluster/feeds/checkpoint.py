@@ -6,8 +6,9 @@
       feed.id      drawn once, before the first batch: the first half of every idempotency key
       query/       Spark's own checkpoint: the plan of each batch, written before it runs
 
-Batch *n* of a feed is appended under a key made of the feed's id and *n*. That is exactly once if batch
-*n* always means the same input. Spark writes the plan of a batch first but does not sync it: after
+Batch *n* of a feed is appended under a key made of the feed's id and *n*, and the dataset never forgets the
+keys of a feed's last batch (``storage.idempotency``). That is exactly once if batch *n* always means the
+same input. Spark writes the plan of a batch first but does not sync it: after
 a power cut the records could be on disk and the plan gone, and another batch *n* would be dropped as
 a duplicate. So ``secure`` syncs the plan before the first append. A feed that is dropped and created
 anew has another directory, hence another id, and does not collide with its former self.
@@ -20,6 +21,8 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
+from tocsin.datacluster.storage.idempotency import feed_key
+
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
@@ -27,7 +30,7 @@ class Checkpoint:
     query: Path
 
     def key(self, batch_id: int) -> str:
-        return f"feed/{self.feed_id}/{batch_id}"
+        return feed_key(self.feed_id, batch_id)
 
     def secure(self, batch_id: int) -> None:
         """Make the plan of a batch durable: what Spark wrote for it, and the directories on the way."""

@@ -64,6 +64,7 @@ def drop_dataset(tx: Tx, name: str) -> DatasetRow:
     users = [msgspec.json.decode(text, type=ChannelSpec).name for (text,) in tx.rows(sql, (row.id,))]
     if users:
         raise InUse("dataset", row.spec.name, users)
+    tx.execute("DELETE FROM dataset_progress WHERE dataset_id = ?", (row.id,))
     tx.execute("DELETE FROM entry WHERE id = ?", (row.id,))
     return row
 

@@ -11,7 +11,7 @@ A reader may ask as far back as the number last given to ``keep_from``.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from tocsin.datacluster.storage.arrow_types import arrow_schema, key_schema
 from tocsin.datacluster.storage.compaction import Compactor
 from tocsin.datacluster.storage.files import make_directory
 from tocsin.datacluster.storage.frames import MAX_KEY_BYTES, Frame, Kind
-from tocsin.datacluster.storage.idempotency import Appended, RememberedKeys
+from tocsin.datacluster.storage.idempotency import Appended, RememberedKeys, joined_key
 from tocsin.datacluster.storage.manifest import Manifest
 from tocsin.datacluster.storage.records import Records
 from tocsin.datacluster.storage.state import KeyedState
@@ -59,7 +59,7 @@ class Snapshot:
 class DatasetStore:
     """The records of ``spec`` in ``directory``. All methods may be called from any thread.
 
-    ``on_append`` is called with the new head after records are durable.
+    ``reached`` is a number that others have seen: none up to it is given out, whatever the log holds.
     """
 
     def __init__(
@@ -70,9 +70,9 @@ class DatasetStore:
         options: StoreOptions | None = None,
         *,
         id: int = 0,
-        on_append: Callable[[int], None] | None = None,
+        reached: int = 0,
     ) -> None:
-        self.id, self.on_append = id, on_append
+        self.id = id
         self._directory, self._clock = Path(directory), clock or SystemClock()
         make_directory(self._directory)
         o = options or StoreOptions()
@@ -83,9 +83,10 @@ class DatasetStore:
         keys.restore(self._compactor.load_keys(stored))
         self._records = Records(
             self._directory, spec, self._clock, keys,
-            segment_bytes=o.segment_bytes, tail_bytes=o.tail_bytes, cache_bytes=o.cache_bytes,
+            segment_bytes=o.segment_bytes, tail_bytes=o.tail_bytes, cache_bytes=o.cache_bytes, reached=reached,
         )  # fmt: skip
         self._lock = threading.RLock()
+        self._is_closed = False
         self._keep_from: int | None = None
         self._last_after = 0
         self._state: KeyedState | None = None
@@ -115,14 +116,42 @@ class DatasetStore:
         files = sum(f.size_bytes for f in self._manifest.files)
         return files + sum(r.size_bytes for r in self._records.log.refs())
 
-    def close(self) -> None:
-        self._records.log.close()
+    @property
+    def problem(self) -> str | None:
+        """What is wrong with the dataset, for its owner; it works nevertheless."""
+        return "; ".join(str(loss) for loss in self._records.log.losses) or None
 
-    def append(self, table: pa.Table, key: str | None = None) -> Appended:
-        """Append records durably; with a ``key`` that was used before, answer as then and append nothing."""
+    @property
+    def is_faulted(self) -> bool:
+        """Whether it takes and gives nothing (see ``faulted``)."""
+        return False
+
+    @property
+    def count(self) -> int:
+        """How many records there are now."""
+        if self.spec.is_keyed:
+            return int(self.now().num_rows)
+        lost = sum(loss.last - max(loss.first - 1, self.floor) for loss in self._records.log.losses)
+        return self.head - self.floor - lost
+
+    def close(self) -> None:
+        """Take no more records; a compaction that runs is waited for."""
+        with self._compactor.lock:
+            self._is_closed = True
+            self._records.log.close()
+
+    def append(self, table: pa.Table, key: str | None = None, digest: str = "") -> Appended:
+        """Append records durably; with a ``key`` that was used before, answer as then and append nothing.
+
+        ``digest`` stands for what was sent under the key: another one with the same key is ``KeyReused``.
+        """
         declared = self._records.declared
         checked = _checked(table, arrow_schema(declared.spec), declared.spec)
-        return self._append(checked, Kind.RECORDS, declared.version, key)
+        return self._append(checked, Kind.RECORDS, declared.version, joined_key(key, digest))
+
+    def find(self, key: str, digest: str = "") -> Appended | None:
+        """What an append under ``key`` would answer without appending; ``None`` if it would append."""
+        return self._records.log.find(key, digest)
 
     def delete(self, keys: pa.Table, key: str | None = None) -> Appended:
         """Delete records of a keyed dataset by primary key; each deletion takes a number."""
@@ -130,7 +159,7 @@ class DatasetStore:
         if not declared.spec.is_keyed:
             raise BadArgument(declared.spec.name, "a dataset with a PRIMARY KEY", "an appending one")
         checked = _checked(keys, key_schema(declared.spec), declared.spec)
-        return self._append(checked, Kind.DELETIONS, declared.version, key)
+        return self._append(checked, Kind.DELETIONS, declared.version, joined_key(key, ""))
 
     def new(self, after: int, through: int) -> pa.Table:
         """What the window shows as new."""
@@ -153,10 +182,6 @@ class DatasetStore:
         """What was there and did not change in the window."""
         table = self.now(through)
         return table.filter(pa.array(keyed.sequence(table) <= after))
-
-    def before(self, after: int, through: int) -> pa.Table:
-        """For each row of ``new`` the same key's version before the window, or NULLs."""
-        return self._versions_before(self.new(after, through), after)
 
     def new_before(self, after: int, through: int) -> pa.Table:
         """``new`` with ``__before_`` columns."""
@@ -194,6 +219,8 @@ class DatasetStore:
     def compact(self) -> bool:
         """Move the records of closed segments to Parquet; whether there was anything to move."""
         with self._compactor.lock:
+            if self._is_closed:
+                return False
             through = self._records.log.closed_through()
             if self.spec.is_keyed and self._keep_from is not None:
                 through = min(through, self._keep_from)
@@ -208,6 +235,8 @@ class DatasetStore:
     def expire(self, now: float | None = None) -> int:
         """Let go what is past retention; the number up to which records have expired."""
         with self._compactor.lock:
+            if self._is_closed:
+                return self.floor
             moment = self._clock.now() if now is None else now
             state = self.now() if self.spec.is_keyed else None
             floor = self._compactor.floor(self._manifest, self.spec, self._records.log, state, moment)
@@ -237,18 +266,14 @@ class DatasetStore:
     def _key(self) -> tuple[str, ...]:
         return tuple(key_schema(self.spec).names)
 
-    def _append(self, table: pa.Table, kind: Kind, version: int, key: str | None) -> Appended:
+    def _append(self, table: pa.Table, kind: Kind, version: int, key: bytes) -> Appended:
         """``version`` is that of the columns of ``table``, which may have changed since it was checked."""
         if not table.num_rows:
             return Appended(self.head + 1, self.head, 0)
-        name = (key or "").encode()
-        if len(name) > MAX_KEY_BYTES:
-            raise BadArgument("idempotency key", f"at most {MAX_KEY_BYTES} bytes", key)
+        if len(key) > MAX_KEY_BYTES:
+            raise BadArgument("idempotency key", f"at most {MAX_KEY_BYTES} bytes", key.decode())
         body = table.combine_chunks().to_batches()[0].serialize().to_pybytes()
-        done = self._records.log.append(Frame(kind, version, 0, table.num_rows, 0, name, body))
-        if self.on_append is not None and not done.is_duplicate:
-            self.on_append(done.last)
-        return done
+        return self._records.log.append(Frame(kind, version, 0, table.num_rows, 0, key, body))
 
     def _check(self, after: int, through: int) -> None:
         if not 0 <= after <= through <= self.head:

@@ -82,6 +82,7 @@ class Ledger:
         self._readers = Readers(self._connect)
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
         self._writer = self._connect()
+        _verify(self._writer, self._path)
         _migrate(self._writer, self._path)
         self._thread = threading.Thread(target=self._run, name="ledger", daemon=True)
         self._thread.start()
@@ -206,6 +207,18 @@ class Ledger:
             job.error = _translated(error, self._path)
             self._writer.execute("ROLLBACK TO work")
         self._writer.execute("RELEASE work")
+
+
+def _verify(connection: sqlite3.Connection, path: Path) -> None:
+    """``Corrupt`` names the file and the first thing that SQLite finds wrong in it."""
+    try:
+        found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    except sqlite3.Error as error:
+        connection.close()
+        raise _translated(error, path) from error
+    if found != "ok":
+        connection.close()
+        raise Corrupt(f"the ledger {path} does not verify: {found}; restore it from a copy")
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:

@@ -3,7 +3,8 @@
 Whoever gets the write lock writes the frames of all who wait, with one sync for all of them; each is
 told after the sync. A segment is named after its first sequence number and closed when it has grown
 to ``segment_bytes``. On opening, a torn write at the end of the last segment is cut off; anything
-else that does not verify is ``Corrupt``.
+else that does not verify is ``Corrupt``. A log that ends before a number that others have seen has
+lost records: the hole is marked (``losses``) and its numbers are not given out again.
 """
 
 from __future__ import annotations
@@ -11,17 +12,18 @@ from __future__ import annotations
 import os
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from tocsin.clock import Clock
-from tocsin.datacluster.storage import faults, frames
+from tocsin.datacluster.storage import faults, frames, losses
 from tocsin.datacluster.storage.files import is_full, make_directory, storage_full, sync_directory
 from tocsin.datacluster.storage.frames import Frame
-from tocsin.datacluster.storage.idempotency import Appended, RememberedKey, RememberedKeys
-from tocsin.errors import Corrupt, Unavailable
+from tocsin.datacluster.storage.idempotency import Appended, RememberedKey, RememberedKeys, split_key
+from tocsin.datacluster.storage.losses import Loss
+from tocsin.errors import Corrupt, KeyReused, Unavailable
 
 SUFFIX = ".log"
 Show = Callable[[], None]
@@ -72,7 +74,7 @@ class _Placed:
 
 
 class RecordLog:
-    """The log in ``directory``, whose next frame starts at ``head`` + 1.
+    """The log in ``directory``, whose next frame starts at ``head`` + 1, never at or before ``reached``.
 
     ``prepare`` is called with each frame before it is written and may refuse it by raising. What it
     returns makes the frame readable: it is called after the sync, in order, before ``head`` shows the
@@ -87,6 +89,7 @@ class RecordLog:
         prepare: Callable[[Frame], Show | None],
         *,
         compacted_through: int = 0,
+        reached: int = 0,
         segment_bytes: int = 64 << 20,
     ) -> None:
         make_directory(directory)
@@ -98,10 +101,13 @@ class RecordLog:
         self._broken: str | None = None
         self._closed = False
         self._segments = [_opened(path, keys) for path in sorted(directory.glob(f"*{SUFFIX}"))]
+        self.losses = losses.load(directory)
         self._check_order(compacted_through)
-        self._head = max((s.last_seq for s in self._segments), default=0)
-        self._head = max(self._head, compacted_through)
+        lasts = [*(s.last_seq for s in self._segments), *(loss.last for loss in self.losses)]
+        self._head = max((*lasts, compacted_through))
         self._file = self._open_active()
+        if reached > self._head:
+            self._skip(reached)
 
     @property
     def head(self) -> int:
@@ -149,6 +155,17 @@ class RecordLog:
             if self._segments[-1].refs:
                 self._roll()
 
+    def forget_losses(self, floor: int) -> None:
+        """Retention has passed over everything up to ``floor``."""
+        passed = [loss for loss in self.losses if loss.last <= floor]
+        self.losses = tuple(loss for loss in self.losses if loss not in passed)
+        losses.forget(self._directory, passed)
+
+    def find(self, key: str, digest: str) -> Appended | None:
+        """What a key did before; ``KeyReused`` if that was with other content."""
+        with self._write_lock:
+            return self._keys.find(key, digest)
+
     def drop_through(self, seq: int) -> int:
         """Delete the closed segments that hold nothing after ``seq``; how many."""
         dropped = [s for s in self._segments[:-1] if s.last_seq <= seq]
@@ -186,34 +203,40 @@ class RecordLog:
         for placed in fresh:
             placed.waiting.done = Appended(placed.frame.first_seq, placed.frame.last_seq, placed.frame.count)
         for waiting in again:
-            waiting.done = self._answers(fresh, waiting.frame.key)
+            waiting.done = self._answer(fresh, split_key(waiting.frame.key)[0])
 
-    def _answers(self, fresh: list[_Placed], key: bytes) -> Appended | None:
+    def _answer(self, fresh: list[_Placed], key: str) -> Appended | None:
         """What a repeated key did, in this group or before."""
-        first = next((p.waiting.done for p in fresh if p.frame.key == key), None)
+        first = next((p.waiting.done for p in fresh if split_key(p.frame.key)[0] == key), None)
         return first.again() if first else self._keys.find(key)
 
     def _placed(self, group: list[_Waiting]) -> tuple[list[_Placed], list[_Waiting]]:
         """Frames with their numbers, and those whose key was seen before or earlier in the group."""
         fresh: list[_Placed] = []
         again: list[_Waiting] = []
-        seen: set[bytes] = set()
+        seen: dict[str, str] = {}
         seq, now_us = self._head, int(self._clock.now() * 1e6)
         start = self._segments[-1].size_bytes
         for waiting in group:
-            key = waiting.frame.key
-            if key and (key in seen or self._keys.find(key) is not None):
-                again.append(waiting)
-                continue
+            key, digest = split_key(waiting.frame.key)
             frame = waiting.frame.placed(seq + 1, now_us, start)
             try:
+                if key and self._is_known(key, digest, seen):
+                    again.append(waiting)
+                    continue
                 fresh.append(_Placed(waiting, frame, self._prepare(frame)))
             except Exception as error:
                 waiting.error = error
                 continue
-            seen.add(key)
+            seen[key] = digest
             seq = frame.last_seq
         return fresh, again
+
+    def _is_known(self, key: str, digest: str, group: Mapping[str, str]) -> bool:
+        """Whether a key was used before, or by an earlier one of its group."""
+        if key in group and digest != group[key]:
+            raise KeyReused(key)
+        return key in group or self._keys.find(key, digest) is not None
 
     def _write(self, group: list[Frame]) -> None:
         segment = self._segments[-1]
@@ -271,15 +294,24 @@ class RecordLog:
             os.close(former)
 
     def _open_active(self) -> int:
-        if not self._segments:
+        """The last segment without its torn end; a new one where there is none, or a hole behind it."""
+        if self._segments and self._segments[-1].last_seq < self._head:
+            os.close(_whole(self._segments[-1]))
+        if not self._segments or self._segments[-1].last_seq < self._head:
             path = self._directory / f"{self._head + 1:020d}{SUFFIX}"
             self._segments.append(Segment(path, self._head + 1, [], 0))
-        active = self._segments[-1]
-        handle = os.open(active.path, os.O_RDWR | os.O_CREAT, 0o644)
-        os.ftruncate(handle, active.size_bytes)
-        os.fsync(handle)
+        handle = _whole(self._segments[-1])
         sync_directory(self._directory)
         return handle
+
+    def _skip(self, reached: int) -> None:
+        """Go on behind ``reached``: what was acknowledged up to it is gone, its numbers are not free."""
+        loss = Loss(self._head + 1, reached)
+        losses.note(self._directory, loss)
+        self.losses = (*self.losses, loss)
+        self._head = reached
+        os.close(self._file)
+        self._file = self._open_active()
 
     def _check_usable(self) -> None:
         if self._closed:
@@ -295,8 +327,8 @@ class RecordLog:
                 raise Corrupt(f"{segment.path}: expected to start with record {expected}")
             if segment is not self._segments[-1] and segment.size_bytes != segment.path.stat().st_size:
                 raise Corrupt(f"{segment.path}: the frame at offset {segment.size_bytes} does not verify")
-            expected = segment.last_seq + 1
-        if self._segments and self._segments[0].first_seq > compacted_through + 1:
+            expected = losses.after(self.losses, segment.last_seq + 1)
+        if self._segments and self._segments[0].first_seq > losses.after(self.losses, compacted_through + 1):
             raise Corrupt(f"{self._directory}: the records after {compacted_through} are missing")
 
 
@@ -315,6 +347,14 @@ def _opened(path: Path, keys: RememberedKeys) -> Segment:
         keys.remember(frame)
         expected = frame.last_seq + 1
     return segment
+
+
+def _whole(segment: Segment) -> int:
+    """Open a segment to append to it, cut off behind its last frame."""
+    handle = os.open(segment.path, os.O_RDWR | os.O_CREAT, 0o644)
+    os.ftruncate(handle, segment.size_bytes)
+    os.fsync(handle)
+    return handle
 
 
 def _read(segment: Segment, after: int, through: int) -> Iterator[Frame]:

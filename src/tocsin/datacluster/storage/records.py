@@ -46,16 +46,16 @@ class Records:
 
     def __init__(
         self, directory: Path, spec: DatasetSpec, clock: Clock, keys: RememberedKeys, *,
-        segment_bytes: int, tail_bytes: int, cache_bytes: int,
+        segment_bytes: int, tail_bytes: int, cache_bytes: int, reached: int = 0,
     ) -> None:  # fmt: skip
         self._directory = directory
         self.declared = self._evolved(spec, columns.load(directory))
         self.manifest = manifest.load(directory)
         self._files = ParquetFiles(directory, cache_bytes)
-        compacted = self.manifest.compacted_through
         self.log = RecordLog(
-            directory / "log", clock, keys, self._prepared, compacted_through=compacted, segment_bytes=segment_bytes
-        )
+            directory / "log", clock, keys, self._prepared, compacted_through=self.manifest.compacted_through,
+            reached=reached, segment_bytes=segment_bytes,
+        )  # fmt: skip
         self._tail = Tail(self.log.head, tail_bytes)
 
     @property
@@ -93,6 +93,7 @@ class Records:
         """Take over a manifest that is durable, and delete the log that it makes superfluous."""
         self.manifest = to
         self.log.drop_through(to.compacted_through)
+        self.log.forget_losses(to.floor)
 
     def change(self, spec: DatasetSpec) -> None:
         """Go over to other columns."""

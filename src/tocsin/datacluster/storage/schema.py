@@ -123,4 +123,11 @@ SCRIPTS = (
         kept_bytes = (SELECT coalesce(sum(e.size_bytes), 0) FROM execution e
             WHERE e.channel_id = channel_progress.channel_id AND e.state = 'committed' AND e.result_rows > 0);
     """,
+    """
+    CREATE TABLE dataset_progress (
+        dataset_id BIGINT PRIMARY KEY REFERENCES entry (id),
+        head BIGINT NOT NULL,
+        rejected BIGINT NOT NULL
+    );
+    """,
 )

@@ -100,7 +100,6 @@ class TestAppending:
         table = reports.store.now_before(2, 3)
         assert table.column("__before_n").to_pylist() == [1, 2, None]
         assert reports.store.new_before(2, 3).column("__before_n").to_pylist() == [None]
-        assert reports.store.before(1, 3).column("n").to_pylist() == [None, None]
 
     def test_a_snapshot_is_files_and_tail(self, reports: Store) -> None:
         fill(reports, 3)
@@ -117,13 +116,6 @@ class TestAppending:
         reports.reopen()
         assert reports.append({"n": 1}, key="k") == first.again()
         assert reports.store.head == 2
-
-    def test_the_hook_is_called_after_the_records_are_there(self, reports: Store) -> None:
-        seen: list[list[int]] = []
-        reports.store.on_append = lambda head: seen.append(numbers(reports.store.now(head)))
-        reports.append({"n": 1}, key="k")
-        reports.append({"n": 1}, key="k")
-        assert seen == [[1]]
 
     def test_whatever_the_head_shows_can_be_read_at_every_step(self, tmp_path: Path) -> None:
         reports = Store(tmp_path, REPORTS, segment_bytes=1)
@@ -204,7 +196,7 @@ class TestKeyed:
         assert found == {"a": (3, 1, "a"), "c": (2, None, None), "d": (1, None, None)}
         found = {r["id"]: (r["v"], r["__before_v"]) for r in users.store.now_before(4, 8).to_pylist()}
         assert found == {"a": (3, 1), "b": (1, 1), "c": (2, None), "d": (1, None)}
-        assert users.store.before(4, 8).column("v").to_pylist() == [1, None, None]
+        assert users.store.new_before(4, 8).column("__before_v").to_pylist() == [1, None, None]
 
     def test_compaction_keeps_what_windows_still_need(self, users: Store) -> None:
         for v in range(6):
@@ -214,7 +206,7 @@ class TestKeyed:
         users.reopen()
         users.store.keep_from(4)
         assert users.store.new_before(4, 12).num_rows == 5
-        assert users.store.before(4, 6).column("v").to_pylist() == [1, None]
+        assert users.store.new_before(4, 6).column("__before_v").to_pylist() == [1, None]
         with pytest.raises(Unavailable, match="oldest kept is at 4"):
             users.store.new(3, 12)
 
@@ -245,7 +237,7 @@ class TestKeyed:
         store.append({"a": "1", "b": "11", "x": 0.0, "v": 1}, {"a": "11", "b": "1", "x": 0.0, "v": 2})
         store.append({"a": "1", "b": "11", "x": -0.0, "v": 3}, {"a": "1", "b": "11", "x": 0.5, "v": 4})
         assert sorted(store.store.now().column("v").to_pylist()) == [2, 3, 4]
-        assert store.store.before(2, 4).column("v").to_pylist() == [1, None]
+        assert store.store.new_before(2, 4).column("__before_v").to_pylist() == [1, None]
 
     def test_a_key_must_not_be_null(self, users: Store) -> None:
         with pytest.raises(BadRecords, match="'id' must not be NULL"):
@@ -374,7 +366,7 @@ class TestRetention:
         users.store.expire()
         assert versions(users.store.now()) == {"c": (1, 3), "a": (2, 4)}
         users.append({"id": "b", "v": 9})
-        assert users.store.before(4, 5).column("v").to_pylist() == [None]
+        assert users.store.new_before(4, 5).column("__before_v").to_pylist() == [None]
 
 
 def test_what_a_crash_left_behind_is_swept(tmp_path: Path) -> None:

@@ -195,3 +195,16 @@ def _submit_from_elsewhere(ledger: Ledger) -> Future[int]:
     """Submit while the writer is busy."""
     with ThreadPoolExecutor(1) as elsewhere:
         return elsewhere.submit(lambda: ledger.submit(_put("b"))).result()
+
+
+def test_a_damaged_page_is_found_at_start_and_the_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    with Ledger(path) as ledger:
+        rows = [(f"counter {n}", n) for n in range(5000)]
+        ledger.write(lambda tx: tx.executemany("INSERT INTO counter (name, value) VALUES (?, ?)", rows))
+    data = bytearray(path.read_bytes())
+    middle = len(data) // 2 // 4096 * 4096
+    data[middle : middle + 4096] = b"\xff" * 4096
+    path.write_bytes(data)
+    with pytest.raises(Corrupt, match=r"ledger\.db does not verify"):
+        Ledger(path)

@@ -206,6 +206,7 @@ def test_what_is_kept_is_summed_up_again_when_an_older_ledger_is_opened(
         before = ledger.read(lambda tx: retention.progress(tx, results.channel))
         for column in ("pruned", "kept_rows", "kept_bytes"):
             ledger.write(lambda tx, c=column: tx.execute(f"ALTER TABLE channel_progress DROP COLUMN {c}"))
+        ledger.write(lambda tx: tx.execute("DROP TABLE dataset_progress"))
         ledger.write(lambda tx: tx.execute("DELETE FROM schema_version WHERE version > 1"))
     with Ledger(tmp_path / "l") as ledger:
         assert ledger.read(lambda tx: retention.progress(tx, results.channel)) == before
