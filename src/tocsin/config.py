@@ -57,10 +57,42 @@ class Cluster:
 
 
 @dataclass(frozen=True, slots=True)
+class Http:
+    max_connections: int = integer(
+        2048, "Connections beyond so many have their requests answered 503.", low=1, high=1_000_000
+    )
+    head_timeout: Seconds = duration(
+        "10s", "A connection whose request's head is not complete after so long is closed.", low="100ms", high="10m"
+    )
+    body_timeout: Seconds = duration(
+        "30s", "A request whose body is not complete after so long is answered 408.", low="100ms", high="1h"
+    )
+    stall_timeout: Seconds = duration(
+        "30s", "A connection whose peer takes nothing of an answer for so long is closed.", low="100ms", high="1h"
+    )
+    allowed_origins: str = text(
+        "",
+        "Origins of web pages that may ask, such as `https://board.example`, separated by spaces.",
+        pattern=r"(https?://[^\s/]+( +https?://[^\s/]+)*)?",
+        expected="origins (scheme://host[:port]) separated by spaces",
+    )
+    open_metrics: bool = flag(False, "Metrics may be read without a token.")
+    tls_certificate: str = text("", "PEM file with the certificate chain; with it, the interface is HTTPS only.")
+    tls_key: str = text("", "PEM file with the certificate's private key.")
+
+    def problems(self) -> Iterator[str]:
+        if bool(self.tls_certificate) != bool(self.tls_key):
+            yield "http.tls_certificate, http.tls_key: expected both or neither"
+
+
+@dataclass(frozen=True, slots=True)
 class Ingest:
     max_batch_bytes: Bytes = size("16 MB", "Longest request body; a longer one gets 413.", low="1 kB", high="1 GB")
     max_record_bytes: Bytes = size("1 MB", "Longest record; a longer one goes to the dead letters.", high="1 GB")
     max_pending_bytes: Bytes = size("256 MB", "Bytes waiting to become durable; beyond it requests get 429.")
+    max_pending_batches: int = integer(
+        64, "Batches becoming durable at once; beyond it requests get 429.", low=1, high=100_000
+    )
     idempotency_keys: int = integer(100_000, "Idempotency keys remembered per dataset.", low=0, high=100_000_000)
 
     def problems(self) -> Iterator[str]:
@@ -85,6 +117,20 @@ class Channels:
     min_period: Seconds = duration("100ms", "Shortest PERIOD a channel may ask for.", high="1h")
     retry_backoff_min: Seconds = duration("500ms", "First pause of a failing channel.", high="1h")
     retry_backoff_max: Seconds = duration("1m", "Longest pause of a failing channel.", high="24h")
+    execution_limit: Seconds = duration(
+        "5m",
+        "How long one execution may run; then it is cancelled, its channel reported as failing, and the same window "
+        "tried again after a pause.",
+        low="100ms",
+        high="24h",
+    )
+    stop_wait: Seconds = duration(
+        "5s",
+        "How long a drain waits for executions to finish before it cancels them, and how long it, DROP CHANNEL and "
+        "CREATE OR REPLACE CHANNEL wait for cancelled ones to end.",
+        low="0ms",
+        high="10m",
+    )
     index: bool = flag(True, "Match by index where a channel allows it; otherwise always by join.")
     cell: float = number(500.0, "Side of the base grid cell, in the unit of the coordinates (metres on the sphere).")
     max_radius: float = number(50_000.0, "Largest radius a subscription may have, in the same unit.")
@@ -157,6 +203,7 @@ class Log:
 @dataclass(frozen=True, slots=True)
 class Config:
     cluster: Cluster = section(Cluster, "Where the data cluster lives and what evaluates its channels.")
+    http: Http = section(Http, "The HTTP interface: connections, web pages, TLS.")
     ingest: Ingest = section(Ingest, "Limits of what may be sent to datasets.")
     channels: Channels = section(Channels, "How channels execute.")
     results: Results = section(Results, "How long results are kept and how they are read.")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from support.waiting import until
 from tocsin.config import load
 from tocsin.datacluster.cluster import Cluster
 from tocsin.datacluster.service import ChannelPage, Wanted
@@ -43,16 +43,6 @@ def feed(cluster: Cluster, dataset: str, records: Sequence[Mapping[str, Any]], k
 
 def subscribe(cluster: Cluster, channel: str, *arguments: Any, broker: str = BROKER) -> Any:
     return cluster.subscribe(channel, broker, [Wanted(list(arguments))], ME)[0]
-
-
-def until(condition: Callable[[], Any], what: str, timeout_s: float = 180.0, pause_s: float = 0.02) -> Any:
-    """Wait until ``condition`` gives something true."""
-    deadline = time.monotonic() + timeout_s
-    while not (answer := condition()):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"did not happen within {timeout_s} s: {what}")
-        time.sleep(pause_s)
-    return answer
 
 
 def seen(cluster: Cluster, dataset: str, channel: str) -> None:

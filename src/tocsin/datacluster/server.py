@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
 
 from tocsin.config import Config
 from tocsin.datacluster.api.app import create_app
+from tocsin.datacluster.api.connection import ConnectionLimits
 from tocsin.datacluster.api.limits import ApiLimits
-from tocsin.datacluster.api.server import ApiServer, ServerOptions
+from tocsin.datacluster.api.server import ApiServer, ServerOptions, Tls
 from tocsin.datacluster.cluster import Cluster
 from tocsin.tokens import Principal, ensure_secret, read_secret, verify
 
 log = logging.getLogger(__name__)
+_AFTER_408_S = 5.0  # for the sender of a slow body to read that it is too slow
 
 
 def run(config: Config, on_ready: Callable[[str], None] = lambda url: None) -> None:
@@ -38,6 +41,24 @@ def make_server(cluster: Cluster, config: Config) -> ApiServer:
         return verify(token, secret, leeway_s=config.auth.leeway)
 
     app = create_app(
-        cluster, verify=check, insecure=config.cluster.insecure, limits=ApiLimits.of(config), metrics=cluster.metrics
+        cluster,
+        verify=check,
+        insecure=config.cluster.insecure,
+        limits=ApiLimits.of(config),
+        metrics=cluster.metrics,
+        allowed_origins=config.http.allowed_origins.split(),
+        open_metrics=config.http.open_metrics,
     )
-    return ApiServer(app, ServerOptions(config.cluster.host, config.cluster.port, config.log.level))
+    return ApiServer(app, _options(config))
+
+
+def _options(config: Config) -> ServerOptions:
+    http = config.http
+    return ServerOptions(
+        config.cluster.host,
+        config.cluster.port,
+        config.log.level,
+        Tls(Path(http.tls_certificate), Path(http.tls_key)) if http.tls_certificate else None,
+        http.max_connections,
+        ConnectionLimits(http.head_timeout, http.body_timeout + _AFTER_408_S, http.stall_timeout),
+    )

@@ -1,9 +1,9 @@
-"""How many uploads, and how many of their bytes, may be under way at once.
+"""How many batches, and how many of their bytes, may be under way at once.
 
-A place is taken before the first byte is read and kept until the batch is durable; bytes are counted as
-they arrive, so that a body without a length cannot take more than its share. What does not fit is refused
-at once, never queued: a sender that backs off is better than a server that swells. Used from the event
-loop only.
+Bytes are counted as they arrive, so that a body without a length cannot take more than its share, and are
+held until the batch is durable. A place is taken when the whole body is there: senders that are slow, or stop
+in the middle, take no places from others. What does not fit is refused at once, never queued: a sender that
+backs off is better than a server that swells. Used from the event loop only.
 """
 
 from __future__ import annotations
@@ -21,17 +21,28 @@ class Admission:
         self.size_bytes = 0
 
     @contextmanager
-    def place(self) -> Iterator[Place]:
-        """One request's share, given back at the end whatever happens."""
-        if self.requests >= self._max_requests:
-            raise self._refusal("batches under way", self._max_requests)
-        place = Place(self)
+    def share(self) -> Iterator[Share]:
+        """One request's bytes, given back at the end whatever happens."""
+        self._check_requests()
+        share = Share(self)
+        try:
+            yield share
+        finally:
+            self.size_bytes -= share.size_bytes
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """One batch that is becoming durable."""
+        self._check_requests()
         self.requests += 1
         try:
-            yield place
+            yield
         finally:
             self.requests -= 1
-            self.size_bytes -= place.size_bytes
+
+    def _check_requests(self) -> None:
+        if self.requests >= self._max_requests:
+            raise self._refusal("batches under way", self._max_requests)
 
     def count(self, size_bytes: int) -> None:
         if self.size_bytes + size_bytes > self._max_bytes:
@@ -42,7 +53,7 @@ class Admission:
         return LimitExceeded(what, limit, retry_after_s=self._retry_after_s)
 
 
-class Place:
+class Share:
     """One upload's share of an ``Admission``."""
 
     def __init__(self, admission: Admission) -> None:

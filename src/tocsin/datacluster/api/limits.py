@@ -35,6 +35,8 @@ class ApiLimits:
     def of(config: Config) -> ApiLimits:
         """As the configuration has them; what it leaves open keeps its default."""
         return ApiLimits(
+            body_timeout_s=config.http.body_timeout,
+            ingest_requests=config.ingest.max_pending_batches,
             ingest_bytes=config.ingest.max_batch_bytes,
             ingest_inflight_bytes=config.ingest.max_pending_bytes,
             page_rows=config.results.pull_max_rows,

@@ -65,9 +65,10 @@ async def append_records(
     """Append JSON lines. Records that do not fit go to the dead letters and are told in the receipt."""
     check_media_type(request, LINES)
     limits = api.limits
-    with api.admission.place() as place:
-        body = await read_bytes(request, limits.ingest_bytes, limits.body_timeout_s, place.take)
-        receipt = await api.call_in(api.lanes.ingest, api.service.ingest, name, body, idempotency_key, who)
+    with api.admission.share() as share:
+        body = await read_bytes(request, limits.ingest_bytes, limits.body_timeout_s, share.take)
+        with api.admission.place():
+            receipt = await api.call_in(api.lanes.ingest, api.service.ingest, name, body, idempotency_key, who)
     return reply(_receipt(receipt))
 
 

@@ -12,13 +12,14 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
 
+from tocsin.datacluster.api.connection import ConnectionLimits, bounded
 from tocsin.datacluster.api.context import Api
 from tocsin.errors import Unavailable
 
@@ -33,6 +34,9 @@ class Tls:
     certificate: Path
     key: Path
 
+    def __str__(self) -> str:
+        return f"the certificate {self.certificate} and the key {self.key}"
+
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
@@ -41,6 +45,7 @@ class ServerOptions:
     log_level: str = "warning"
     tls: Tls | None = None
     max_connections: int = 2048  # beyond it a request is answered 503 by the server itself
+    limits: ConnectionLimits = field(default_factory=ConnectionLimits)
     drain_timeout_s: float = 10.0  # for requests under way at the end
 
 
@@ -52,9 +57,10 @@ class ApiServer:
 
     def __init__(self, app: FastAPI, options: ServerOptions, on_drain: Callable[[], None] | None = None) -> None:
         self._options = options
+        config = _config(app, options)
         self._socket = _listen(options.host, options.port)
         self.port = int(self._socket.getsockname()[1])
-        self._server = _Server(_config(app, options), _drain(app, on_drain))
+        self._server = _Server(config, _drain(app, on_drain))
         self._thread: threading.Thread | None = None
 
     @property
@@ -83,19 +89,6 @@ class ApiServer:
             self._thread.join()
         elif not self._server.started:
             self._socket.close()
-
-
-def serve(
-    app: FastAPI,
-    host: str,
-    port: int,
-    *,
-    log_level: str = "warning",
-    tls: Tls | None = None,
-    on_drain: Callable[[], None] | None = None,
-) -> None:
-    """Serve until a signal comes."""
-    ApiServer(app, ServerOptions(host, port, log_level, tls), on_drain).run()
 
 
 class _Server(uvicorn.Server):
@@ -134,8 +127,10 @@ class _Server(uvicorn.Server):
 
 def _config(app: FastAPI, options: ServerOptions) -> uvicorn.Config:
     tls = options.tls
-    return uvicorn.Config(
+    config = uvicorn.Config(
         app,
+        http=bounded(options.limits),
+        ws="none",
         log_config=None,
         log_level=options.log_level,
         access_log=False,
@@ -147,6 +142,11 @@ def _config(app: FastAPI, options: ServerOptions) -> uvicorn.Config:
         ssl_certfile=str(tls.certificate) if tls else None,
         ssl_keyfile=str(tls.key) if tls else None,
     )
+    try:
+        config.load()
+    except OSError as error:  # of the certificate, told before anything starts
+        raise Unavailable(f"TLS cannot be used with {tls}: {error}") from None
+    return config
 
 
 def _listen(host: str, port: int) -> socket.socket:

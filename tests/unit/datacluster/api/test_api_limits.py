@@ -152,9 +152,9 @@ def test_a_refused_upload_gives_back_what_it_took():
     admission = Admission(max_requests=1, max_bytes=10, retry_after_s=1)
 
     def upload() -> None:
-        with admission.place() as place:
-            place.take(8)
-            place.take(3)
+        with admission.share() as share:
+            share.take(8)
+            share.take(3)
 
     with pytest.raises(LimitExceeded):
         upload()

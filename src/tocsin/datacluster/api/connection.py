@@ -1,0 +1,70 @@
+"""Time limits of a connection, which uvicorn leaves to a proxy in front.
+
+A connection is closed without an answer when
+
+* the head of a request is not complete ``head_s`` after the connection was made or the request before it ended,
+* its body is not complete ``body_s`` later (the application has answered 408 before that), or
+* nothing of an answer that waits to be sent was taken for ``stall_s``.
+
+While an answer is being made there is no limit: a pull may wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+LOOK_S = 1.0  # the longest time between two looks at a connection
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    head_s: float = 10.0
+    body_s: float = 35.0
+    stall_s: float = 30.0
+
+
+def bounded(limits: ConnectionLimits) -> type[asyncio.Protocol]:
+    """The protocol of a server whose connections keep to ``limits``."""
+    return type("BoundedHttp", (_BoundedHttp,), {"limits": limits})
+
+
+class _BoundedHttp(H11Protocol):
+    limits = ConnectionLimits()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        limits = self.limits
+        self._pause_s = min(LOOK_S, min(limits.head_s, limits.body_s, limits.stall_s) / 4)
+        self._known, self._since = self._progress(), self.loop.time()
+        self._timer = self.loop.call_later(self._pause_s, self._look)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._timer.cancel()
+        super().connection_lost(exc)
+
+    def _look(self) -> None:
+        known, now = self._progress(), self.loop.time()
+        if known != self._known:
+            self._known, self._since = known, now
+        limit_s = self._limit_s()
+        if limit_s is not None and now - self._since > limit_s:
+            self.transport.abort()
+        else:
+            self._timer = self.loop.call_later(self._pause_s, self._look)
+
+    def _progress(self) -> tuple[Any, ...]:
+        """What stays the same while nothing moves: the request, how far it is read, and what waits to be sent."""
+        return self.cycle, self.conn.their_state, self.transport.get_write_buffer_size()
+
+    def _limit_s(self) -> float | None:
+        state = self.conn.their_state
+        if state is h11.IDLE:
+            return self.limits.head_s
+        if state is h11.SEND_BODY:
+            return self.limits.body_s
+        return self.limits.stall_s if self.transport.get_write_buffer_size() else None

@@ -1,0 +1,126 @@
+"""Connections that do not get on are closed, over real sockets."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import ssl
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from support.memory_cluster import MemoryCluster
+from support.waiting import until
+from tocsin.datacluster.api import ApiServer, ServerOptions, Tls
+from tocsin.datacluster.api.connection import ConnectionLimits
+from tocsin.errors import Unavailable
+
+Token = Callable[..., dict[str, str]]
+SHORT = ConnectionLimits(head_s=0.2, body_s=0.2, stall_s=0.2)
+TRUST_S = 20.0  # for what must happen; the tests do not measure when
+
+
+@pytest.fixture
+def server(app: FastAPI) -> Iterator[ApiServer]:
+    server = ApiServer(app, ServerOptions(port=0, max_connections=4, limits=SHORT))
+    server.start()
+    yield server
+    server.stop()
+
+
+def opened(server: ApiServer, said: bytes) -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", server.port), timeout=TRUST_S)
+    connection.sendall(said)
+    return connection
+
+
+def allowed(token: Token) -> str:
+    return f"Authorization: {token('admin')['Authorization']}\r\n"
+
+
+def is_closed_without_an_answer(connection: socket.socket) -> bool:
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+@pytest.mark.parametrize("said", [b"", b"GET /healthz HT", b"GET /healthz HTTP/1.1\r\nHost: x\r\n"])
+def test_half_a_head_does_not_hold_a_connection(server: ApiServer, said: bytes):
+    held = [opened(server, said) for _ in range(8)]
+    assert all(is_closed_without_an_answer(connection) for connection in held)
+    assert httpx.get(f"{server.url}/healthz").status_code == 200
+    for connection in held:
+        connection.close()
+
+
+def test_half_a_head_after_a_whole_request_does_not_either(server: ApiServer):
+    with closing(opened(server, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")) as connection:
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+        connection.sendall(b"GET /heal")
+        assert is_closed_without_an_answer(connection)
+
+
+def test_a_body_that_nobody_waits_for_does_not_hold_a_connection(server: ApiServer):
+    head = b"POST /statements HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n"
+    with closing(opened(server, head)) as connection:
+        answer = b""
+        while part := _more(connection):
+            answer += part
+        assert answer.startswith(b"HTTP/1.1 401")
+
+
+def test_an_answer_that_is_not_taken_does_not_hold_a_connection(
+    server: ApiServer, cluster: MemoryCluster, token: Token
+):
+    for _ in range(300):
+        cluster.publish("fire", b'"' + b"x" * 100_000 + b'"')
+    body = b'{"cursors": {"ByKind": null}}'
+    head = f"POST /brokers/north/pull HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n{allowed(token)}\r\n"
+    with closing(opened(server, head.encode() + body)) as connection:
+        assert connection.recv(8) == b"HTTP/1.1"
+        until(lambda: not server._server.server_state.connections, "the connection is closed", TRUST_S)
+
+
+def _more(connection: socket.socket) -> bytes:
+    try:
+        return connection.recv(65536)
+    except ConnectionResetError:
+        return b""
+
+
+def test_bodies_that_stand_still_take_no_places_from_others(app: FastAPI, token: Token):
+    server = ApiServer(app, ServerOptions(port=0))
+    server.start()
+    head = f"POST /datasets/Reports/records HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n{allowed(token)}\r\n"
+    held = [opened(server, head.encode() + b"{") for _ in range(4)]
+    until(lambda: app.state.api.admission.size_bytes == len(held), "all have begun", TRUST_S)
+    answer = httpx.post(f"{server.url}/datasets/Reports/records", content=b"{}", headers=token("admin"))
+    for connection in held:
+        connection.close()
+    server.stop()
+    assert answer.status_code == 200
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+def test_with_a_certificate_it_speaks_https(app: FastAPI, tmp_path: Path):
+    made = Tls(tmp_path / "own.pem", tmp_path / "own.key")
+    command = (
+        "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1"
+    )
+    subprocess.run([*command.split(), "-keyout", made.key, "-out", made.certificate], check=True, capture_output=True)
+    server = ApiServer(app, ServerOptions(port=0, tls=made))
+    server.start()
+    answer = httpx.get(f"{server.url}/healthz", verify=ssl.create_default_context(cafile=str(made.certificate)))
+    server.stop()
+    assert (server.url[:8], answer.json()) == ("https://", {"alive": True})
+
+
+def test_a_certificate_that_cannot_be_used_is_told_before_anything_starts(app: FastAPI, tmp_path: Path):
+    with pytest.raises(Unavailable, match=r"TLS cannot be used with the certificate .*none\.pem"):
+        ApiServer(app, ServerOptions(port=0, tls=Tls(tmp_path / "none.pem", tmp_path / "none.key")))
