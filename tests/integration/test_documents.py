@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -74,7 +75,7 @@ def check(document: Path, config: Path, url: str, directory: Path) -> None:
     ran = [block for block in found if block.language in ("sh", "sql")]
     assert done.returncode == 0, f"{document.name}, line {ran[len(printed)].line}: {rest}{done.stderr}"
     outputs = dict(zip(ran, printed, strict=True))
-    for block, said in zip(found, found[1:], strict=False):
+    for block, said in pairwise(found):
         if block.language == "sh" and said.language == "json" and said.follows:
             got = outputs[block].strip().splitlines()[-1]
             assert agrees(json.loads(said.body), json.loads(got)), f"{document.name}, line {said.line}: it gave {got}"
