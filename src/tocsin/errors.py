@@ -100,12 +100,12 @@ class NotFound(TocsinError):
 class AlreadyExists(TocsinError):
     code = "already-exists"
 
-    def __init__(self, kind: str, name: str) -> None:
-        self.kind, self.name = kind, name
+    def __init__(self, kind: str, name: str, advice: str = "drop it first or say IF NOT EXISTS") -> None:
+        self.kind, self.name, self.advice = kind, name, advice
         super().__init__(kind, name)
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.name!r} exists already; drop it first or say IF NOT EXISTS"
+        return f"{self.kind} {self.name!r} exists already; {self.advice}"
 
 
 class KeyReused(TocsinError):

@@ -9,7 +9,8 @@ Rules kept here:
 
 A capability is ``admin``, ``read``, ``ingest:<dataset>``, ``subscribe:<channel>``, ``broker:<name>``
 (``*`` for any name; names ignore case), or an object that lets its bearer subscribe to one channel
-with parameters pinned to claims: ``{"channel": "NearMe", "pin": {"user": "sub"}}``.
+with parameters pinned to claims: ``{"channel": "NearMe", "pin": {"user": "sub"}}``. Of several such
+objects for a channel, a subscription has to fit one.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ MIN_SECRET_BYTES = 32
 PLAIN_ACTIONS = ("admin", "read")
 NAMED_ACTIONS = ("ingest", "subscribe", "broker")
 
+Scalar = str | int | float | bool
 Capability = str | Mapping[str, Any]
 
 
@@ -47,12 +49,20 @@ class Principal:
         """Whether ``action`` on ``name`` was granted, pinned or not."""
         return self._granted(action, name) or (action == "subscribe" and bool(self._pinned(name)))
 
-    def pins(self, channel: str) -> dict[str, Any]:
-        """Parameters of ``channel`` that this principal may not choose, with the value they must have."""
+    def pins(self, channel: str) -> list[dict[str, Any]]:
+        """What parameters of ``channel`` must be, one set a grant: a subscription has to fit one of them.
+
+        A grant that pins to a claim that the token lacks gives nothing; Refused if there is no other.
+        """
         if self._granted("subscribe", channel):
-            return {}
-        pairs = [pair for capability in self._pinned(channel) for pair in capability["pin"].items()]
-        return {parameter: self._claim(claim, parameter, channel) for parameter, claim in pairs}
+            return [{}]
+        pins = [capability["pin"] for capability in self._pinned(channel)]
+        usable = [pin for pin in pins if all(isinstance(self.claims.get(c), Scalar) for c in pin.values())]
+        if pins and not usable:
+            raise Refused(
+                f"the token pins {channel!r} to the claims {sorted(pins[0].values())}, which it does not have"
+            )
+        return [{parameter: self.claims[claim] for parameter, claim in pin.items()} for pin in usable]
 
     def _granted(self, action: str, name: str | None) -> bool:
         wanted = {"admin", action} if name is None else {"admin", f"{action}:*", f"{action}:{name}".casefold()}
@@ -61,12 +71,6 @@ class Principal:
     def _pinned(self, channel: str | None) -> list[Mapping[str, Any]]:
         objects = (c for c in self.capabilities if not isinstance(c, str))
         return [c for c in objects if channel is not None and c["channel"].casefold() == channel.casefold()]
-
-    def _claim(self, claim: str, parameter: str, channel: str) -> str | int | float | bool:
-        value = self.claims.get(claim)
-        if isinstance(value, str | int | float | bool):
-            return value
-        raise Refused(f"channel {channel!r} pins {parameter!r} to the claim {claim!r}, which the token does not have")
 
 
 LOCAL_ADMIN = Principal("local", ("admin",), {"sub": "local"})

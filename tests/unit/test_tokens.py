@@ -62,14 +62,24 @@ def test_may(capabilities, action, name, allowed):
 @pytest.mark.parametrize(
     ("who", "pins"),
     [
-        pytest.param(principal(NEAR_ME), {"user": "ann"}, id="the parameter takes the claim's value"),
+        pytest.param(principal(NEAR_ME), [{"user": "ann"}], id="the parameter takes the claim's value"),
         pytest.param(
             principal({"channel": "NearMe", "pin": {"team": "team", "user": "sub"}}, team=7),
-            {"team": 7, "user": "ann"},
+            [{"team": 7, "user": "ann"}],
             id="several parameters, any claim",
         ),
-        pytest.param(principal("subscribe:NearMe"), {}, id="a plain grant pins nothing"),
-        pytest.param(principal(NEAR_ME, "admin"), {}, id="grants add up: admin beside a pin is free"),
+        pytest.param(
+            principal(NEAR_ME, {"channel": "nearme", "pin": {"user": "boss"}}, boss="eve"),
+            [{"user": "ann"}, {"user": "eve"}],
+            id="two grants for a channel are two ways in",
+        ),
+        pytest.param(
+            principal(NEAR_ME, {"channel": "NearMe", "pin": {"user": "boss"}}),
+            [{"user": "ann"}],
+            id="a grant whose claim is missing takes nothing from the others",
+        ),
+        pytest.param(principal("subscribe:NearMe"), [{}], id="a plain grant pins nothing"),
+        pytest.param(principal(NEAR_ME, "admin"), [{}], id="grants add up: admin beside a pin is free"),
     ],
 )
 def test_pins(who, pins):

@@ -230,7 +230,6 @@ class Cluster:
     def subscriptions(
         self, who: Principal, channel: str | None, broker: str | None, limit: int, after: str | None
     ) -> list[SubscriptionView]:
-        _need(who, "read")
         return self._subscribing.list(who, channel, broker, limit, after)
 
     def pull(
@@ -243,9 +242,10 @@ class Cluster:
     def replay(
         self, channel: str, backend: int, after: Position, through: Position | None, limit: int, who: Principal
     ) -> ChannelPage:
-        if not who.may("broker", "*"):
-            _need(who, "read")
-        return self._serving.replay(channel, backend, after, through, limit)
+        if who.may("broker", "*") or who.may("read"):
+            return self._serving.replay(channel, backend, after, through, limit)
+        own = [id for id, name in self._brokers.names().items() if who.may("broker", name)]
+        return self._serving.replay(channel, backend, after, through, limit, own)
 
     def acknowledge(self, broker: str, positions: Mapping[str, Position], who: Principal) -> None:
         _need(who, "broker", broker)

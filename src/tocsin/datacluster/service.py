@@ -46,6 +46,10 @@ class Receipt:
     problems: tuple[Rejected, ...] = ()  # the first few
 
 
+SUBSCRIPTION_ID = r"[^/\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,255}"
+"""What an id of the caller's looks like: it stands in addresses and logs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """A subscription asked for; with an ``id`` of the caller's, asking again changes nothing."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,8 +18,10 @@ from tocsin.datacluster.storage import acks, executions
 from tocsin.datacluster.storage.ledger import Ledger
 from tocsin.datacluster.storage.results import ResultPage, ResultStore, Wanted
 from tocsin.datacluster.storage.transaction import Tx
-from tocsin.errors import BadArgument
+from tocsin.errors import BadArgument, Refused
 from tocsin.model.position import START, Position
+
+_ANY_EXECUTION = 2**62
 
 
 class Serving:
@@ -55,12 +57,15 @@ class Serving:
                 return pages
 
     def replay(
-        self, channel_name: str, backend: int, after: Position, through: Position | None, limit: int
-    ) -> ChannelPage:
+        self, channel_name: str, backend: int, after: Position, through: Position | None, limit: int,
+        brokers: Sequence[int] | None = None,
+    ) -> ChannelPage:  # fmt: skip
+        """One backend subscription's results: all, or those that one of ``brokers`` gets."""
         channel = self._channels[channel_name]
+        wanted = self._held(channel, backend, brokers) if brokers is not None else _one(backend)
         self._check_cursor(channel, after)
         last = through or Position.end_of(channel.head)
-        page = self._results.replay(channel.id, backend, after, last, min(limit, self._max_rows), self._max_bytes)
+        page = self._results.page(channel.id, after, wanted, min(limit, self._max_rows), self._max_bytes, last)
         return replace(_page(channel, page), is_end=page.is_end or page.through >= last)
 
     def acknowledge(self, broker: str, positions: Mapping[str, Position]) -> None:
@@ -121,6 +126,19 @@ class Serving:
             return channel.subscriptions.attachments.wanted(broker_id, execution, backends)
 
         return wanted
+
+    def _held(self, channel: Channel, backend: int, brokers: Sequence[int]) -> Wanted:
+        """What any of ``brokers`` gets of ``backend``; Refused where none of them holds it."""
+        of_brokers = [self._wanted(channel, broker) for broker in brokers]
+        asked = np.array([backend & 0xFFFFFFFF], np.uint32)
+        if not any(wanted(_ANY_EXECUTION, asked)[0] for wanted in of_brokers):
+            raise Refused(f"replaying backend subscription {backend} of {channel.spec.name!r} needs the capability "
+                          "'read', or that of a broker that holds it")  # fmt: skip
+        return lambda no, ids: (ids == backend) & np.logical_or.reduce([wanted(no, ids) for wanted in of_brokers])
+
+
+def _one(backend: int) -> Wanted:
+    return lambda _, ids: ids == backend
 
 
 def _page(channel: Channel, page: ResultPage) -> ChannelPage:

@@ -7,6 +7,7 @@ after the answer sees the subscription.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,11 +19,12 @@ from tocsin.datacluster.brokers import Brokers
 from tocsin.datacluster.channel import Channel
 from tocsin.datacluster.channels import Channels
 from tocsin.datacluster.ordered import write_then_apply
-from tocsin.datacluster.service import Subscribed, SubscriptionView, Wanted
+from tocsin.datacluster.service import SUBSCRIPTION_ID, Subscribed, SubscriptionView, Wanted
 from tocsin.datacluster.storage import subscriptions as table
 from tocsin.datacluster.storage.ledger import Ledger
 from tocsin.datacluster.storage.transaction import Tx
-from tocsin.errors import BadArgument, NotFound, Refused
+from tocsin.errors import BadArgument, NotFound, Refused, TocsinError
+from tocsin.model.catalog import Parameter
 from tocsin.model.position import Position
 from tocsin.tokens import Principal
 
@@ -35,6 +37,8 @@ class Subscribing:
     def subscribe(self, channel_name: str, broker: str, wanted: Sequence[Wanted], who: Principal) -> list[Subscribed]:
         channel = self._channels[channel_name]
         broker_id = self._brokers.id_of(broker)
+        for w in wanted:
+            check_id(w.id)
         values = [self._checked(channel, bind_arguments(channel.spec, w.arguments), who) for w in wanted]
         rows = [
             table.Wanted(canonical_key(channel.spec, v), broker_id, who.subject, w.id)
@@ -80,9 +84,13 @@ class Subscribing:
     def list(
         self, who: Principal, channel: str | None, broker: str | None, limit: int, after: str | None
     ) -> list[SubscriptionView]:
+        """A page of those that the principal may see, see ``viewer``."""
         channel_id = self._channels[channel].id if channel else None
         broker_id = self._brokers.id_of(broker) if broker else None
-        rows = self._ledger.read(lambda tx: table.list_subscriptions(tx, channel_id, broker_id, limit, after or ""))
+        seen_by = viewer(who, self._brokers)
+        rows = self._ledger.read(
+            lambda tx: table.list_subscriptions(tx, channel_id, broker_id, limit, after or "", seen_by)
+        )
         by_id = {c.id: c for c in self._channels.values()}
         brokers = self._brokers.names()
         return [self._view(by_id[r.channel_id], brokers, r) for r in rows if r.channel_id in by_id]
@@ -116,6 +124,19 @@ class Subscribing:
                 attachments.attach(m.broker_id, _ids([m.backend_no]), np.array([m.since_execution], np.int64))
 
 
+def viewer(who: Principal, brokers: Brokers) -> table.Viewer | None:
+    """Who sees which subscriptions: one's own and those on one's brokers; ``None``, an administrator, sees all."""
+    if who.may("admin") or who.may("broker", "*"):
+        return None
+    return table.Viewer(who.subject, tuple(id for id, name in brokers.names().items() if who.may("broker", name)))
+
+
+def check_id(id: str | None) -> None:
+    """An id of the caller's stands in addresses and logs."""
+    if id is not None and (not re.fullmatch(SUBSCRIPTION_ID, id) or id in (".", "..")):
+        raise BadArgument("id", "1 to 255 characters, without control characters and /, and not . or ..", id)
+
+
 def _apply_added(
     channel: Channel | None, broker_id: int, added: Sequence[table.Added], values: Sequence[Sequence[Any]]
 ) -> None:
@@ -133,19 +154,30 @@ def _ids(numbers: Sequence[int]) -> np.ndarray[Any, np.dtype[np.uint32]]:
 
 
 def _pinned(channel: Channel, values: list[Any], who: Principal) -> list[Any]:
-    """``values`` if the principal may ask for them: pinned parameters must have the claim's value."""
-    if not who.may("subscribe", channel.spec.name):
-        raise Refused(f"the token does not allow subscribing to {channel.spec.name!r}")
-    pins = {name.lower(): value for name, value in who.pins(channel.spec.name).items()}
-    unknown = pins.keys() - {parameter.name.lower() for parameter in channel.spec.parameters}
+    """``values`` if the principal may ask for them: those of one grant's pinned parameters must be the claims'."""
+    spec = channel.spec
+    if not who.may("subscribe", spec.name):
+        raise Refused(f"the token does not allow subscribing to {spec.name!r}")
+    asked = {p.name.lower(): (p, value) for p, value in zip(spec.parameters, values, strict=True)}
+    wrong: list[TocsinError] = []
+    for pins in who.pins(spec.name):
+        problem = _misfit(spec.name, {name.lower(): value for name, value in pins.items()}, asked)
+        if problem is None:
+            return values
+        wrong.append(problem)
+    raise wrong[0]
+
+
+def _misfit(channel: str, pins: Mapping[str, Any], asked: Mapping[str, tuple[Parameter, Any]]) -> TocsinError | None:
+    """Why a subscription does not fit a grant."""
+    unknown = sorted(pins.keys() - asked.keys())
     if unknown:
-        raise Refused(f"the token pins {sorted(unknown)}, which {channel.spec.name!r} does not have as parameters")
-    for parameter, value in zip(channel.spec.parameters, values, strict=True):
-        if parameter.name.lower() in pins:
-            must = parameter.type.parse(pins[parameter.name.lower()], parameter.name)
-            if value != must:
-                raise BadArgument(parameter.name, "the value that the token pins it to", value)
-    return values
+        return Refused(f"the token pins {unknown}, which {channel!r} does not have as parameters")
+    for name, must in pins.items():
+        parameter, value = asked[name]
+        if value != parameter.type.parse(must, parameter.name):
+            return BadArgument(parameter.name, "the value that the token pins it to", value)
+    return None
 
 
 def _check_owner(tx: Tx, ids: Sequence[str], who: Principal) -> None:

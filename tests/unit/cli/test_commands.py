@@ -70,7 +70,7 @@ def test_a_token_is_made_with_capabilities_pins_and_claims(run, tmp_path):
     arguments = ["--can", "read", "--pin", "NearMe:user=sub,team=team", "--claim", "team=7", "--ttl", "5m"]
     result = run("token", "ann", *arguments, "--data-dir", "d")
     who = verify(result.output.strip(), secret)
-    assert (who.subject, who.may("read"), who.pins("NearMe")) == ("ann", True, {"user": "ann", "team": 7})
+    assert (who.subject, who.may("read"), who.pins("NearMe")) == ("ann", True, [{"user": "ann", "team": 7}])
 
 
 def test_no_token_is_made_where_no_cluster_has_been(run, tmp_path):

@@ -25,7 +25,7 @@ class WantedSubscription(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """Arguments by name or in order; with an ``id`` of yours, asking again changes nothing."""
 
     arguments: dict[str, Any] | list[Any]
-    id: Annotated[str, msgspec.Meta(min_length=1, max_length=255)] | None = None
+    id: Annotated[str, msgspec.Meta(min_length=1, max_length=255, pattern=r"^[^/\x00-\x1f\x7f-\x9f]+$")] | None = None
 
 
 class NewSubscriptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -125,13 +125,6 @@ class ResultStore:
             except _Expired:
                 continue  # retention was faster; the ledger knows now
 
-    def replay(
-        self, channel_id: int, backend_no: int, after: Position, through: Position | None = None,
-        max_rows: int = 1000, max_bytes: int = 8 << 20,
-    ) -> ResultPage:  # fmt: skip
-        """As ``page``, for one backend subscription."""
-        return self.page(channel_id, after, lambda _, ids: ids == backend_no, max_rows, max_bytes, through)
-
     def expire(self, channel_id: int, retain: Retention, now: float) -> int:
         """Forget results past retention, then delete their files; how many files."""
         if not self._ledger.read(lambda tx: retention.due(tx, channel_id, retain, now)):

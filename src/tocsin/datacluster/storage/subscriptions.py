@@ -72,6 +72,14 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
+class Viewer:
+    """Sees what it owns, and what stands on its brokers."""
+
+    owner: str
+    brokers: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SubscriptionRow:
     id: str
     channel_id: int
@@ -112,7 +120,7 @@ class _Backend:
 
 
 def add_subscriptions(tx: Tx, channel_id: int, wanted: Sequence[Wanted], now: float) -> list[Added]:
-    """Add them all; an id that exists with the same channel and arguments is returned as it is."""
+    """Add them all; an id that exists is returned as it is where all is the same, owner and broker too."""
     started, last_no = _progress(tx, channel_id)
     known = _existing(tx, [w.id for w in wanted if w.id is not None])
     backends = _backends(tx, channel_id, {w.params_key for w in wanted}, last_no)
@@ -121,16 +129,17 @@ def add_subscriptions(tx: Tx, channel_id: int, wanted: Sequence[Wanted], now: fl
     are_new: list[bool] = []
     for id, want in zip(ids, wanted, strict=True):
         backend = backends[want.params_key]
+        asked = (channel_id, backend.no, want.broker_id, want.owner)
         are_new.append(id not in known)
         if id not in known:
-            known[id] = (channel_id, backend.no, started + 1)
+            known[id] = (asked, started + 1)
             backend.added += 1
             fresh.append((id, channel_id, backend.no, want.broker_id, want.owner, started + 1, now))
-        elif known[id][:2] != (channel_id, backend.no):
-            raise AlreadyExists("subscription", id)
+        elif known[id][0] != asked:
+            raise AlreadyExists("subscription", id, "choose another id")
     _store(tx, channel_id, backends, fresh)
     return [
-        Added(id, known[id][1], known[id][2], backends[want.params_key].is_changed, is_new)
+        Added(id, known[id][0][1], known[id][1], backends[want.params_key].is_changed, is_new)
         for id, want, is_new in zip(ids, wanted, are_new, strict=True)
     ]
 
@@ -155,7 +164,12 @@ def move_subscriptions(tx: Tx, ids: Sequence[str], broker_id: int) -> list[Moved
 
 
 def list_subscriptions(
-    tx: Tx, channel_id: int | None = None, broker_id: int | None = None, limit: int = 1000, after: str = ""
+    tx: Tx,
+    channel_id: int | None = None,
+    broker_id: int | None = None,
+    limit: int = 1000,
+    after: str = "",
+    seen_by: Viewer | None = None,
 ) -> list[SubscriptionRow]:
     """A page in the order of ids; the last id of one page is the next one's ``after``."""
     sql = """SELECT s.id, s.channel_id, s.backend_no, s.broker_id, s.owner, s.since_execution, s.created_at,
@@ -163,8 +177,11 @@ def list_subscriptions(
              FROM subscription s
              JOIN backend_subscription b ON b.channel_id = s.channel_id AND b.no = s.backend_no
              WHERE s.id > ? AND (? IS NULL OR s.channel_id = ?) AND (? IS NULL OR s.broker_id = ?)
+             AND (? IS NULL OR s.owner = ? OR ? LIKE '%,' || s.broker_id || ',%')
              ORDER BY s.id LIMIT ?"""
-    params = (after, channel_id, channel_id, broker_id, broker_id, limit)
+    owner = seen_by.owner if seen_by else None
+    brokers = f",{','.join(map(str, seen_by.brokers))}," if seen_by else ""
+    params = (after, channel_id, channel_id, broker_id, broker_id, owner, owner, brokers, limit)
     return [SubscriptionRow(*row) for row in tx.rows(sql, params)]
 
 
@@ -225,9 +242,12 @@ def _progress(tx: Tx, channel_id: int) -> tuple[int, int]:
     return found[0], found[1]
 
 
-def _existing(tx: Tx, ids: Sequence[str]) -> dict[str, tuple[int, int, int]]:
-    sql = "SELECT id, channel_id, backend_no, since_execution FROM subscription WHERE id IN (*)"
-    return {id: (channel, no, since) for id, channel, no, since in rows_in(tx, sql, ids)}
+def _existing(tx: Tx, ids: Sequence[str]) -> dict[str, tuple[tuple[int, int, int, str], int]]:
+    """What stands under the ids: (channel, backend number, broker, owner) and the first execution that counts."""
+    sql = "SELECT id, channel_id, backend_no, broker_id, owner, since_execution FROM subscription WHERE id IN (*)"
+    return {
+        id: ((channel, no, broker, owner), since) for id, channel, no, broker, owner, since in rows_in(tx, sql, ids)
+    }
 
 
 def _backends(tx: Tx, channel_id: int, keys: Iterable[str], last_no: int) -> dict[str, _Backend]:

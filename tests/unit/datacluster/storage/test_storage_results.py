@@ -44,6 +44,9 @@ class Results:
         ids = np.array([i for b in backends for i in b], np.uint32)
         return write_result_file(path, np.array(seq, np.int64), np.array(ord, np.int32), list(payload), offsets, ids)
 
+    def replay(self, backend: int, after: Position, through: Position):
+        return self.store.page(self.channel, after, lambda _, ids: ids == backend, through=through)
+
     def pull(self, *wanted: int, after: Position = START, max_rows: int = 100, max_bytes: int = 1 << 20):
         return self.store.page(self.channel, after, lambda _, ids: np.isin(ids, wanted), max_rows, max_bytes)
 
@@ -118,9 +121,9 @@ def test_ids_do_not_depend_on_the_attempt_and_tell_rows_apart(results: Results) 
 def test_replay_is_one_backend_subscription_within_bounds(results: Results) -> None:
     for n in range(4):
         results.execute([(n, 0, b"%d" % n, [1, 2]), (n, 1, b"other", [2])])
-    page = results.store.replay(results.channel, 1, Position(1, 1), Position(3, 1))
+    page = results.replay(1, Position(1, 1), Position(3, 1))
     assert (shown(page), page.through) == ([(b"1", [1]), (b"2", [1])], Position(3, 1))
-    page = results.store.replay(results.channel, 2, Position.end_of(1), Position.end_of(2))
+    page = results.replay(2, Position.end_of(1), Position.end_of(2))
     assert shown(page) == [(b"1", [2]), (b"other", [2])]
     assert page.through == Position.end_of(2)
 
@@ -263,7 +266,7 @@ def test_a_loss_beyond_the_limit_is_not_told(results: Results) -> None:
     results.execute([(1, 0, b"a", [1])])
     results.execute([(2, 0, b"b", [1])])
     max(results.root.glob("*/*")).unlink()
-    page = results.store.replay(results.channel, 1, START, Position.end_of(1))
+    page = results.replay(1, START, Position.end_of(1))
     assert (shown(page), page.gap, page.through) == ([(b"a", [1])], None, Position.end_of(1))
 
 

@@ -20,8 +20,8 @@ class Held:
             ledger.write(lambda tx, n=name: catalog.create_broker(tx, BrokerSpec(n, "u"))).id for name in "ab"
         )
 
-    def add(self, *keys: str, broker: int | None = None, id: str | None = None) -> list[Added]:
-        wanted = [Wanted(key, broker or self.a, "owner", id) for key in keys]
+    def add(self, *keys: str, broker: int | None = None, id: str | None = None, owner: str = "owner") -> list[Added]:
+        wanted = [Wanted(key, broker or self.a, owner, id) for key in keys]
         return self.ledger.write(lambda tx: s.add_subscriptions(tx, self.channel, wanted, 7.0))
 
     def remove(self, *added: Added) -> list[Removed]:
@@ -106,6 +106,32 @@ def test_an_id_with_other_arguments_is_refused_and_changes_nothing(held: Held) -
         held.add("[2]", id="mine")
     assert held.counts() == Counts(1, 1)
     assert len(held.backends()) == 1
+
+
+def test_an_id_is_not_taken_over_by_another_owner_or_broker(held: Held) -> None:
+    held.add("[1]", id="mine", owner="ann")
+    for other in ({"owner": "bob"}, {"owner": "ann", "broker": held.b}):
+        with pytest.raises(AlreadyExists) as refusal:
+            held.add("[1]", id="mine", **other)
+        assert str(refusal.value) == "subscription 'mine' exists already; choose another id"
+    assert not held.add("[1]", id="mine", owner="ann")[0].is_new
+    assert held.counts() == Counts(1, 1)
+
+
+def test_a_viewer_sees_its_own_and_what_stands_on_its_brokers(held: Held) -> None:
+    held.add("[1]", id="a-ann", owner="ann")
+    held.add("[1]", id="b-ann", owner="ann", broker=held.b)
+    held.add("[1]", id="b-bob", owner="bob", broker=held.b)
+
+    def seen(viewer: s.Viewer | None, **more: int) -> list[str]:
+        rows = held.ledger.read(lambda tx: s.list_subscriptions(tx, seen_by=viewer, **more))
+        return [row.id for row in rows]
+
+    assert seen(None) == ["a-ann", "b-ann", "b-bob"]
+    assert seen(s.Viewer("ann")) == ["a-ann", "b-ann"]
+    assert seen(s.Viewer("ann"), broker_id=held.b) == ["b-ann"]
+    assert seen(s.Viewer("north", (held.b,))) == ["b-ann", "b-bob"]
+    assert seen(s.Viewer("eve")) == []
 
 
 def test_it_counts_from_the_execution_after_the_last_started(held: Held) -> None:

@@ -1,0 +1,86 @@
+"""Serving from a real ledger and real result files, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from support.subscribed import Subscribed
+from tocsin.datacluster.service import ChannelPage, Wanted
+from tocsin.datacluster.serving import Serving
+from tocsin.datacluster.storage import executions
+from tocsin.datacluster.storage.ledger import Ledger
+from tocsin.datacluster.storage.results import ResultStore, result_path, write_result_file
+from tocsin.errors import Refused
+from tocsin.model.position import START, Position
+from tocsin.tokens import LOCAL_ADMIN
+
+
+class Served(Subscribed):
+    """Two subscriptions on ``north``, one of them on ``south`` too; executions that give both a result."""
+
+    def __init__(self, root: Path, ledger: Ledger) -> None:
+        super().__init__(root, ledger)
+        self.root = root / "results"
+        self.serving = Serving(ledger, ResultStore(self.root, ledger), self.channels, self.brokers, 100, 1 << 20)
+        self.one, self.two = self.subscribe("north", 1), self.subscribe("north", 2)
+
+    def subscribe(self, broker: str, n: int) -> int:
+        return self.subscribing.subscribe("Mine", broker, [Wanted(["ann", n])], LOCAL_ADMIN)[0].backend
+
+    def execute(self) -> None:
+        run = self.ledger.write(lambda tx: executions.begin(tx, self.channel.id, {}, 0.0))
+        path = result_path(self.root, self.channel.id, run.no, run.attempt, "0")
+        ids = np.array([self.one, self.two], np.uint32)
+        file = write_result_file(path, np.array([1]), np.array([0], np.int32), [b"{}"], np.array([0, 2]), ids)
+        stats = executions.ExecutionStats(rows=1)
+        self.ledger.write(lambda tx: executions.commit(tx, run, [file], stats, [], 1.0))
+        self.channel.advanced(run, {})
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        yield Served(tmp_path, ledger)
+
+
+def shown(page: ChannelPage) -> list[tuple[int, tuple[int, ...]]]:
+    return [(row.position.execution, row.backends) for row in page.results]
+
+
+def test_a_channel_that_is_named_twice_has_one_page_after_the_earlier_cursor(served: Served) -> None:
+    served.execute()
+    served.execute()
+    [page] = served.serving.pull("north", {"Mine": Position.end_of(1), "mine": START}, None, None, 0.0)
+    assert (page.channel, shown(page)) == ("Mine", [(1, (1, 2)), (2, (1, 2))])
+
+
+def test_a_lost_file_is_told_as_a_gap_and_does_not_stop_the_broker(served: Served) -> None:
+    served.execute()
+    served.execute()
+    min(served.root.glob("*/*")).unlink()
+    [page] = served.serving.pull("north", {"Mine": START}, None, None, 0.0)
+    assert shown(page) == [(2, (1, 2))]
+    assert page.gap is not None
+    assert (page.gap.through, page.gap.count, page.gap.reason) == (Position.end_of(1), 1, "lost")
+
+
+def test_a_broker_replays_what_it_holds_from_when_it_began(served: Served) -> None:
+    served.execute()
+    served.subscribe("south", 2)
+    served.execute()
+    north, south = served.brokers.id_of("north"), served.brokers.id_of("south")
+
+    def replay(backend: int, *brokers: int) -> list[tuple[int, tuple[int, ...]]]:
+        return shown(served.serving.replay("Mine", backend, START, None, 10, brokers))
+
+    assert replay(served.two, north) == [(1, (2,)), (2, (2,))]
+    assert replay(served.two, south) == [(2, (2,))]
+    assert replay(served.two, south, north) == [(1, (2,)), (2, (2,))]
+    assert shown(served.serving.replay("Mine", served.two, START, None, 10)) == [(1, (2,)), (2, (2,))]
+    for brokers in ([south], []):
+        with pytest.raises(Refused, match="a broker that holds it"):
+            served.serving.replay("Mine", served.one, START, None, 10, brokers)
