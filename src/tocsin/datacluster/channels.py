@@ -42,6 +42,7 @@ class Channels(Mapping[str, Channel]):
         self._ticker, self._clock, self._options, self._min_period_s = ticker, clock, options, min_period_s
         self._channels: dict[str, Channel] = {}
         self._lock = threading.RLock()
+        self.on_drop: Callable[[str], None] = lambda _: None
 
     def __getitem__(self, name: str) -> Channel:
         try:
@@ -81,7 +82,7 @@ class Channels(Mapping[str, Channel]):
         return prepare(self._spark, spec, plan, datasets)
 
     def create(self, spec: ChannelSpec, where: Span | None) -> None:
-        with self._lock:
+        with self._lock, self._datasets.lock:
             if spec.name in self:
                 raise AlreadyExists("channel", spec.name)
             self._check_period(spec)
@@ -93,7 +94,7 @@ class Channels(Mapping[str, Channel]):
 
     def replace(self, spec: ChannelSpec, where: Span | None) -> bool:
         """Exchange the query; gives whether the subscriptions were kept, as they are if the parameters stay."""
-        with self._lock:
+        with self._lock, self._datasets.lock:
             old = self[spec.name]
             self._check_period(spec)
             prepared = self.prepare(spec, where)
@@ -125,6 +126,7 @@ class Channels(Mapping[str, Channel]):
             del self._channels[name.lower()]
             channel.subscriptions.drop()
             shutil.rmtree(self._directory(channel.id), ignore_errors=True)
+            self.on_drop(channel.spec.name)
 
     def pause(self, name: str) -> None:
         channel = self[name]

@@ -130,7 +130,8 @@ class Cluster:
             root / "datasets", ledger, clock, StoreOptions(max_keys=config.ingest.idempotency_keys),
             config.ingest.max_record_bytes,
         )  # fmt: skip
-        self._datasets.on_append = self._appended
+        self._datasets.on_append, self._datasets.on_drop = self._appended, self._dropped
+        self._datasets.on_count = self.metrics.records
         self._brokers = Brokers(ledger, clock)
         options = EngineOptions(
             config.outbox.notify_max_ids, config.results.inline_size, config.channels.driver_records
@@ -155,7 +156,9 @@ class Cluster:
             limits.min_period,
             CompactionRule(limits.compact_pending),
         )
-        self._feeds = Feeding(root / "feeds", ledger, self._datasets, self._spark, clock)
+        self._channels.on_drop = self.metrics.forget_channel
+        load_root = Path(config.cluster.load_dir) if config.cluster.load_dir else None
+        self._feeds = Feeding(root / "feeds", ledger, self._datasets, self._spark, clock, load_root)
         self._results = ResultStore(root / "results", ledger)
         self._subscribing = Subscribing(ledger, self._channels, self._brokers, clock, limits.max_radius)
         self._serving = Serving(
@@ -189,7 +192,6 @@ class Cluster:
             self._spark, self._engine.relations, ledger, self._results, self._datasets, self._channels, self._brokers,
             config.select.max_rows, config.select.timeout,
         )  # fmt: skip
-        load_root = Path(config.cluster.load_dir) if config.cluster.load_dir else None
         self._statements = Statements(
             self._datasets,
             self._channels,
@@ -210,8 +212,7 @@ class Cluster:
         _need(who, "ingest", dataset)
         began = time.perf_counter()
         receipt = self._datasets.ingest(dataset, body, key)
-        name = self._datasets[dataset].spec.name
-        self.metrics.records_accepted(name, receipt.accepted, receipt.rejected, time.perf_counter() - began)
+        self.metrics.ingested(time.perf_counter() - began)
         return receipt
 
     def delete_records(self, dataset: str, keys: Sequence[Mapping[str, Any]], who: Principal) -> int:
@@ -288,7 +289,8 @@ class Cluster:
             "backends": sum(c.subscriptions.backends for c in self._channels.values()),
             "executions": sum(c.head for c in self._channels.values()),
         }
-        return Status(True, self._reason, self._started_at, spark, totals)
+        reason = "; ".join([self._reason, *self._datasets.problems()])
+        return Status(True, reason, self._started_at, spark, totals)
 
     # --- what happens inside -------------------------------------------------------------------
 
@@ -303,6 +305,10 @@ class Cluster:
         arrivals = self._arrivals.setdefault(dataset, deque(maxlen=4096))
         arrivals.append((self._datasets[dataset].head, self._clock.monotonic()))
         self._ticker.arrived(dataset)
+
+    def _dropped(self, dataset: str) -> None:
+        self._arrivals.pop(dataset.lower(), None)
+        self.metrics.forget_dataset(dataset)
 
     def _ticked(self, tick: Tick) -> None:
         name = tick.channel.spec.name

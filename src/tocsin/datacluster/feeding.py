@@ -6,6 +6,7 @@ import logging
 import shutil
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,14 +14,15 @@ from pyspark.sql import SparkSession
 
 from tocsin.clock import Clock
 from tocsin.datacluster.datasets import Datasets
-from tocsin.datacluster.feeds.options import feed_options
+from tocsin.datacluster.feeds.options import DirectoryOptions, feed_options
 from tocsin.datacluster.feeds.running import RunningFeed
 from tocsin.datacluster.feeds.stream import start_feed
+from tocsin.datacluster.fence import fenced
 from tocsin.datacluster.service import FeedView
 from tocsin.datacluster.storage import catalog
 from tocsin.datacluster.storage.ledger import Ledger
 from tocsin.datacluster.storage.parse_records import BadRecord
-from tocsin.errors import AlreadyExists, NotFound, TocsinError
+from tocsin.errors import AlreadyExists, BadArgument, NotFound, TocsinError
 from tocsin.model.catalog import FeedSpec
 
 log = logging.getLogger(__name__)
@@ -28,7 +30,12 @@ HTTP = "http"
 
 
 class Feeding:
-    def __init__(self, root: Path, ledger: Ledger, datasets: Datasets, spark: SparkSession, clock: Clock) -> None:
+    """A directory feed reads below ``load_root``, and none may be made where that is not given."""
+
+    def __init__(
+        self, root: Path, ledger: Ledger, datasets: Datasets, spark: SparkSession, clock: Clock, load_root: Path | None
+    ) -> None:
+        self._load_root = load_root
         self._root, self._ledger, self._datasets, self._spark, self._clock = root, ledger, datasets, spark, clock
         self._lock = threading.RLock()
         self._rows: dict[str, catalog.FeedRow] = {}
@@ -57,12 +64,11 @@ class Feeding:
             feed.stop()
 
     def create(self, spec: FeedSpec) -> None:
-        with self._lock:
+        with self._lock, self._datasets.lock:
             if spec.name in self:
                 raise AlreadyExists("feed", spec.name)
-            store = self._datasets[spec.dataset]
-            if spec.kind != HTTP:
-                feed_options(spec)
+            store = self._datasets.writable(spec.dataset)
+            self._resolved(spec)
             named = FeedSpec(spec.name, store.spec.name, spec.kind, spec.options)
             row = self._ledger.write(lambda tx: catalog.create_feed(tx, named, self._clock.now()))
             self._rows[spec.name.lower()] = row
@@ -120,9 +126,20 @@ class Feeding:
             return
         store = self._datasets[row.spec.dataset]
         sink = _Sink(self._datasets, row.spec.dataset)
-        running = start_feed(self._spark, row.spec, lambda: store.spec, sink, self._directory(row))
+        running = start_feed(self._spark, self._resolved(row.spec), lambda: store.spec, sink, self._directory(row))
         self._running[row.spec.name.lower()] = running
         self._problems.pop(row.spec.name.lower(), None)
+
+    def _resolved(self, spec: FeedSpec) -> FeedSpec:
+        """The checked declaration, a directory as an absolute path that is there."""
+        options = feed_options(spec) if spec.kind != HTTP else None
+        if not isinstance(options, DirectoryOptions):
+            return spec
+        place = fenced(self._load_root, options.path, "a directory feed")
+        if not place.is_dir():
+            raise BadArgument("feed option path", "a directory that exists on the server", str(place))
+        given = [(name, str(place) if name.lower() == "path" else value) for name, value in spec.options]
+        return replace(spec, options=tuple(given))
 
     def _stop(self, row: catalog.FeedRow) -> None:
         running = self._running.pop(row.spec.name.lower(), None)

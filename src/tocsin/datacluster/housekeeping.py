@@ -45,6 +45,7 @@ class Housekeeping:
         for channel in list(self._channels.values()):
             self._guard(f"index of {channel.spec.name}", lambda c=channel: self.compact_index(c))  # type: ignore[misc]
             self._guard(f"results of {channel.spec.name}", lambda c=channel: self._expire_results(c))  # type: ignore[misc]
+        self._guard("progress of datasets", self._datasets.note_progress)
         for name in list(self._datasets):
             self._guard(f"dataset {name}", lambda n=name: self._tidy_dataset(n))  # type: ignore[misc]
 
@@ -63,8 +64,9 @@ class Housekeeping:
         if name not in self._datasets:
             return
         store = self._datasets[name]
+        head = store.head  # before the windows: a channel that comes meanwhile begins at or after it
         oldest = self._ledger.read(lambda tx: executions.keep_from(tx, store.id))
-        store.keep_from(oldest if oldest is not None else store.head)
+        store.keep_from(oldest if oldest is not None else head)
         store.compact()
         store.expire(self._clock.now())
 

@@ -65,11 +65,14 @@ class Metrics:
         self._make_subscriptions()
         self._make_http()
 
-    def records_accepted(self, dataset: str, accepted: int, rejected: int, seconds: float) -> None:
-        """A batch was made durable in ``seconds``."""
+    def records(self, dataset: str, accepted: int, rejected: int) -> None:
+        """Records became durable, whichever way they came: in their dataset, or as dead letters."""
         label = self._datasets.label(dataset)
         self._records.labels(label).inc(accepted)
         self._rejected.labels(label).inc(rejected)
+
+    def ingested(self, seconds: float) -> None:
+        """A batch that was pushed was answered for after ``seconds``."""
         self._ingest_seconds.observe(seconds)
 
     def executed(self, channel: str, outcome: ExecutionOutcome, seconds: float) -> None:

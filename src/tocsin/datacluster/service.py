@@ -120,6 +120,7 @@ class DatasetView:
     records: int
     head: int
     rejected: int
+    problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +172,7 @@ class ClusterService(Protocol):
         """Run a script; stops at the first statement that fails, and says which."""
 
     def ingest(self, dataset: str, body: bytes, key: str | None, who: Principal) -> Receipt:
-        """Append JSON lines. The same idempotency key again gives the first receipt."""
+        """Append JSON lines. The same idempotency key again gives the first receipt, with other lines KeyReused."""
 
     def delete_records(self, dataset: str, keys: Sequence[Mapping[str, Any]], who: Principal) -> int:
         """Delete keyed records; gives how many keys were named."""

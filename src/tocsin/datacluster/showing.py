@@ -8,7 +8,8 @@ from typing import Any
 from tocsin.datacluster.brokers import Brokers
 from tocsin.datacluster.channel import Channel
 from tocsin.datacluster.channels import Channels
-from tocsin.datacluster.datasets import DEAD_LETTERS, Datasets
+from tocsin.datacluster.datasets import Datasets
+from tocsin.datacluster.dead_letters import DEAD_LETTERS
 from tocsin.datacluster.explain import explanation
 from tocsin.datacluster.feeding import Feeding
 from tocsin.datacluster.notifier import Notifier
@@ -26,7 +27,7 @@ from tocsin.units import counted, format_duration
 
 _RECENT = 10
 _LISTED = 1000
-_DATASETS = ("dataset", "kind", "records", "head", "rejected", "retain")
+_DATASETS = ("dataset", "kind", "records", "head", "rejected", "retain", "problem")
 _CHANNELS = ("channel", "mode", "state", "strategy", "subscriptions", "backends", "executions", "lag_s", "problem")
 _BROKERS = ("broker", "url", "subscriptions", "waiting", "problem")
 _FEEDS = ("feed", "dataset", "kind", "state", "records", "problem")
@@ -43,7 +44,8 @@ class Showing:
         self._feeds, self._subscribing, self._ticker, self._notifier = feeds, subscribing, ticker, notifier
 
     def datasets(self) -> list[DatasetView]:
-        return [self._dataset(store) for store in self._datasets.values()]
+        rejected = self._datasets.rejected()
+        return [self._dataset(s, rejected.get(s.spec.name.lower(), 0)) for s in self._datasets.values()]
 
     def channels(self) -> list[ChannelView]:
         return [self._channel(channel) for channel in self._channels.values()]
@@ -97,26 +99,32 @@ class Showing:
         known = [s.name for s in self._datasets.specs().values()] + [c.spec.name for c in self._channels.values()]
         raise NotFound(kind or "dataset or channel", name, known)
 
-    def _dataset(self, store: DatasetStore) -> DatasetView:
+    def _dataset(self, store: DatasetStore, rejected: int) -> DatasetView:
         spec = store.spec
         return DatasetView(
             spec.name, tuple((c.name, str(c.type)) for c in spec.columns), spec.primary_key, spec.active,
-            retention_sql(spec.retain), _count(store), store.head, self._datasets.rejected.get(spec.name.lower(), 0),
+            retention_sql(spec.retain), store.count, store.head, rejected, store.problem,
         )  # fmt: skip
 
     def _channel(self, channel: Channel) -> ChannelView:
         spec = channel.spec
         mode = "continuous" if spec.continuous else f"every {format_duration(spec.period_s or 0)}"
-        state = "paused" if channel.is_paused else "failing" if channel.problem else "running"
+        problem = self._faulted(channel) or channel.problem
+        state = "paused" if channel.is_paused else "failing" if problem else "running"
         return ChannelView(
             spec.name, tuple((p.name, str(p.type)) for p in spec.parameters), mode, spec.push, state, channel.strategy,
             channel.subscriptions.subscriptions, channel.subscriptions.backends, channel.head,
-            self._ticker.lag_s(channel), channel.problem, spec.query,
+            self._ticker.lag_s(channel), problem, spec.query,
         )  # fmt: skip
+
+    def _faulted(self, channel: Channel) -> str | None:
+        """Why a channel cannot go on, whether or not something new has come: a dataset is out of order."""
+        stores = (self._datasets[name] for name in channel.prepared.plan.datasets if name in self._datasets)
+        return next((f"dataset {s.spec.name}: {s.problem}" for s in stores if s.is_faulted), None)
 
     def _dataset_row(self, d: DatasetView) -> tuple[Any, ...]:
         kind = f"keyed by {', '.join(d.primary_key)}" if d.primary_key else "appending"
-        return (d.name, f"active, {kind}" if d.is_active else kind, d.records, d.head, d.rejected, d.retain)
+        return (d.name, f"active, {kind}" if d.is_active else kind, d.records, d.head, d.rejected, d.retain, d.problem)
 
     def _channel_row(self, c: ChannelView) -> tuple[Any, ...]:
         return (
@@ -151,10 +159,6 @@ class Showing:
             ("dataset", "reason", "raw", "at"),
             [(r["dataset"], r["reason"], r["raw"], r["at"].isoformat()) for r in chosen],
         )
-
-
-def _count(store: DatasetStore) -> int:
-    return store.now().num_rows if store.spec.is_keyed else store.head - store.floor
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Answer:

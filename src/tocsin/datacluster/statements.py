@@ -15,6 +15,7 @@ from tocsin.datacluster.channels import Channels
 from tocsin.datacluster.datasets import Datasets
 from tocsin.datacluster.explain import explain_lines
 from tocsin.datacluster.feeding import Feeding
+from tocsin.datacluster.fence import fenced
 from tocsin.datacluster.loading import load_file
 from tocsin.datacluster.selecting import Selecting
 from tocsin.datacluster.service import Answer, Wanted
@@ -67,7 +68,7 @@ class Statements:
     def _drop_dataset(self, s: st.DropDataset, _: Principal) -> Answer:
         if s.if_exists and s.name not in self._datasets:
             return _done(f"there is no dataset {s.name}")
-        self._datasets.drop(s.name, self._channels.users_of(s.name) + self._feeds.users_of(s.name))
+        self._datasets.drop(s.name, lambda: self._users_of(s.name))
         return _done(f"dropped dataset {s.name}")
 
     def _add_column(self, s: st.AlterDatasetAddColumn, _: Principal) -> Answer:
@@ -81,14 +82,15 @@ class Statements:
     def _drop_column(self, s: st.AlterDatasetDropColumn, _: Principal) -> Answer:
         if s.if_exists and not self._datasets[s.name].spec.column(s.column):
             return _done(f"there is no column {s.column}")
-        self._datasets.drop_column(s.name, s.column, self._channels.users_of(s.name) + self._feeds.users_of(s.name))
+        self._datasets.drop_column(s.name, s.column, lambda: self._users_of(s.name))
         return _done(f"dropped column {s.column} of {s.name}")
 
+    def _users_of(self, dataset: str) -> list[str]:
+        return self._channels.users_of(dataset) + self._feeds.users_of(dataset)
+
     def _load(self, s: st.LoadDataset, _: Principal) -> Answer:
-        if self._load_root is None:
-            raise Refused("LOAD DATASET reads the server's files and is switched off; use the command 'tocsin load'")
-        receipt = load_file(self._datasets, s.name, self._load_root, s.path, s.format)
-        return _done(f"loaded {counted(receipt.accepted, 'record')} into {s.name}, {receipt.rejected:,} rejected")
+        place = fenced(self._load_root, s.path, "LOAD DATASET at the server")
+        return _done(load_file(self._datasets, s.name, place, s.format).sentence(s.name))
 
     def _insert(self, s: st.InsertRecords, _: Principal) -> Answer:
         columns = s.columns or tuple(c.name for c in self._datasets[s.name].spec.columns)

@@ -11,7 +11,8 @@ def value(metrics: Metrics, name: str, **labels: str) -> float | None:
 
 def test_what_happens_is_counted_under_its_name():
     metrics = Metrics()
-    metrics.records_accepted("Reports", 3, 1, 0.002)
+    metrics.records("Reports", 3, 1)
+    metrics.ingested(0.002)
     metrics.executed("Near", "done", 0.1)
     metrics.matched("Near", matched=5, considered=40, results=2)
     metrics.record_to_result(0.05)
@@ -38,7 +39,7 @@ def test_what_happens_is_counted_under_its_name():
 def test_names_beyond_the_bound_are_counted_together():
     metrics = Metrics(max_names=2)
     for name in ("a", "b", "c", "d", "a"):
-        metrics.records_accepted(name, 1, 0, 0.001)
+        metrics.records(name, 1, 0)
     assert value(metrics, "tocsin_records_total", dataset="a") == 2
     assert value(metrics, "tocsin_records_total", dataset=OTHER) == 2
     assert value(metrics, "tocsin_records_total", dataset="c") is None
@@ -58,7 +59,7 @@ def test_a_dropped_channel_leaves_no_series_and_frees_its_place():
 
 def test_a_dropped_dataset_leaves_no_series():
     metrics = Metrics()
-    metrics.records_accepted("Reports", 1, 0, 0.001)
+    metrics.records("Reports", 1, 0)
     metrics.forget_dataset("Reports")
     metrics.forget_dataset("Never")
     assert "Reports" not in metrics.render().decode()

@@ -16,7 +16,10 @@ router = APIRouter(tags=["datasets"])
 
 
 class Dataset(msgspec.Struct, frozen=True):
-    """``head`` is the sequence number of the newest record; ``rejected`` counts dead letters."""
+    """``head`` is the sequence number of the newest record; ``rejected`` counts dead letters.
+
+    ``problem`` says what is wrong with it: records that were lost, or files that do not verify.
+    """
 
     name: str
     columns: list[NameAndType]
@@ -26,6 +29,7 @@ class Dataset(msgspec.Struct, frozen=True):
     records: int
     head: int
     rejected: int
+    problem: str | None
 
 
 class Datasets(msgspec.Struct, frozen=True):
@@ -57,4 +61,5 @@ def _dataset(view: DatasetView) -> Dataset:
         records=view.records,
         head=view.head,
         rejected=view.rejected,
+        problem=view.problem,
     )

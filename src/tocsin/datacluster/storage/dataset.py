@@ -149,9 +149,9 @@ class DatasetStore:
         checked = _checked(table, arrow_schema(declared.spec), declared.spec)
         return self._append(checked, Kind.RECORDS, declared.version, joined_key(key, digest))
 
-    def find(self, key: str, digest: str = "") -> Appended | None:
-        """What an append under ``key`` would answer without appending; ``None`` if it would append."""
-        return self._records.log.find(key, digest)
+    def check_key(self, key: str, digest: str) -> None:
+        """``KeyReused`` if an append with both would be."""
+        self._records.log.check_key(key, digest)
 
     def delete(self, keys: pa.Table, key: str | None = None) -> Appended:
         """Delete records of a keyed dataset by primary key; each deletion takes a number."""

@@ -59,7 +59,7 @@ class FaultedStore(DatasetStore):
     def append(self, table: pa.Table, key: str | None = None, digest: str = "") -> Appended:
         self._refuse()
 
-    def find(self, key: str, digest: str = "") -> Appended | None:
+    def check_key(self, key: str, digest: str) -> None:
         self._refuse()
 
     def delete(self, keys: pa.Table, key: str | None = None) -> Appended:

@@ -106,6 +106,12 @@ class RememberedKeys:
         found.check(digest)
         return found.answer()
 
+    def check(self, key: str, digest: str) -> None:
+        """``KeyReused`` if the key came with other content; safe without the lock, as one look is."""
+        found = self._by_key.get(key)
+        if found is not None and found.time_us >= self._oldest_us():
+            found.check(digest)
+
     def through(self, seq: int) -> list[RememberedKey]:
         """Those whose records end at or before ``seq``, oldest first."""
         self._forget()

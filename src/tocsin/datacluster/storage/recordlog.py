@@ -161,10 +161,9 @@ class RecordLog:
         self.losses = tuple(loss for loss in self.losses if loss not in passed)
         losses.forget(self._directory, passed)
 
-    def find(self, key: str, digest: str) -> Appended | None:
-        """What a key did before; ``KeyReused`` if that was with other content."""
-        with self._write_lock:
-            return self._keys.find(key, digest)
+    def check_key(self, key: str, digest: str) -> None:
+        """``KeyReused`` if the key is known with other content; waits for nobody."""
+        self._keys.check(key, digest)
 
     def drop_through(self, seq: int) -> int:
         """Delete the closed segments that hold nothing after ``seq``; how many."""
