@@ -12,7 +12,7 @@ PYTEST := $(PY) -m pytest -rs --durations=5 --durations-min=1
 WITH_JAVA := JAVA_HOME="$$($(PY) -m tocsin.java ensure --constraints constraints.txt)" && export JAVA_HOME &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench papers kafka clean distclean
+.PHONY: help setup demo test check format bench papers kills kafka clean distclean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ bench: $(READY) ## Measure channels against DuckDB; ARGS=--quick for the short f
 
 papers: $(READY) ## Check the sentences of the papers that the code implements
 	@.ci/pytest-dirs $(PYTEST) -- tests/papers
+
+kills: $(READY) ## Kill the whole cluster a dozen times while it is fed (a few minutes)
+	@$(WITH_JAVA) TOCSIN_TEST_KILLS=12 $(PYTEST) tests/integration/test_kill_cluster.py
 
 kafka: $(KAFKA_READY) ## Fetch a real Kafka with Maven and test the Kafka feed against it
 	@if command -v mvn > /dev/null; then kafka/fetch; else echo "Maven (mvn) is not here: the Kafka tests are skipped"; fi

@@ -44,8 +44,9 @@ def channel(cluster: Cluster, statement: str) -> Channel:
     """Create a channel and keep the scheduler's hands off it: the benchmark ticks it."""
     cluster.execute(statement, ME)
     name = statement.split("CHANNEL", 1)[1].split("(", 1)[0].strip()
-    cluster.execute(f"PAUSE CHANNEL {name}", ME)
-    return cluster._channels[name]
+    live = cluster._channels[name]
+    cluster._ticker.remove(live)
+    return live
 
 
 def hold(live: Channel, columns: Columns, first_id: int = 1) -> None:

@@ -154,7 +154,7 @@ def spatial(
     row(table, f"spatial {label}, stored", store["index"], store["duckdb"])
     ratios = {"counted": count["index"] / count["duckdb"], "stored": store["index"] / store["duckdb"]}
     ratios["pending"] = pending(cluster, news, live, duck, subscriptions, records, rounds, table, label)
-    cluster.execute(f"DROP CHANNEL {live.spec.name}", ME)
+    cluster.execute(f"DROP CHANNEL {live.spec.name} CASCADE", ME)
     duck.close()
     return ratios
 
@@ -230,7 +230,7 @@ def equality(cluster: Cluster, news: News, rounds: int, table: Table) -> float:
     few_ms, many_ms = (statistics.median(took[n][2:]) for n in ("Few", "Many"))
     row(table, "equality, 1M over 10k subscriptions, 1,000 records", many_ms, few_ms)
     for live in (few, many):
-        cluster.execute(f"DROP CHANNEL {live.spec.name}", ME)
+        cluster.execute(f"DROP CHANNEL {live.spec.name} CASCADE", ME)
     return many_ms / few_ms
 
 
@@ -266,7 +266,7 @@ def per_subscription(cluster: Cluster, news: News, table: Table) -> float:
         alone.append(time.perf_counter() - began)
     ours, theirs = statistics.median(shared[1:]), statistics.median(alone[2:]) * 10_000
     row(table, "10,000 subscriptions shared, over one query each (extrapolated)", ours * 1000, theirs * 1000)
-    cluster.execute("DROP CHANNEL Shared", ME)
+    cluster.execute("DROP CHANNEL Shared CASCADE", ME)
     return theirs / ours
 
 
@@ -297,7 +297,7 @@ def continuous(cluster: Cluster, rounds: int, table: Table) -> float:
             took["floor"].append(floor * 1000)
     ours_ms, floor_ms = statistics.median(took["ours"]), statistics.median(took["floor"])
     row(table, "continuous, record accepted → result readable, over a trivial query", ours_ms, floor_ms)
-    cluster.execute("DROP CHANNEL Live", ME)
+    cluster.execute("DROP CHANNEL Live CASCADE", ME)
     return ours_ms / floor_ms
 
 
@@ -327,7 +327,7 @@ def twenty(cluster: Cluster, news: News, rounds: int, table: Table) -> tuple[flo
     one_ms, twenty_ms = (statistics.median(took[n][5:]) for n in ("one", "twenty"))
     row(table, "tick of 20 channels over tick of one, 1 record", twenty_ms, one_ms)
     for live in lives[1:]:
-        cluster.execute(f"RESUME CHANNEL {live.spec.name}", ME)
+        cluster._ticker.add(live)
     time.sleep(5.0)
     gc.collect()
     before, began = tree_cpu_s(os.getpid()), time.perf_counter()
@@ -335,7 +335,7 @@ def twenty(cluster: Cluster, news: News, rounds: int, table: Table) -> tuple[flo
     percent = 100 * (tree_cpu_s(os.getpid()) - before) / (time.perf_counter() - began)
     table.add_row("20 channels, no new data", f"{percent:.1f} % CPU", "one core", "")
     for live in lives:
-        cluster.execute(f"DROP CHANNEL {live.spec.name}", ME)
+        cluster.execute(f"DROP CHANNEL {live.spec.name} CASCADE", ME)
     return twenty_ms / one_ms, percent
 
 
