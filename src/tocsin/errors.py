@@ -9,6 +9,7 @@
     │   └── InvalidQuery         it parses, but the query is not allowed or not possible
     ├── NotFound                 a named thing does not exist
     ├── AlreadyExists            a named thing exists already
+    │   └── NameTaken            its name would hide another thing's
     ├── KeyReused                an idempotency key came again with other content
     ├── InUse                    dropping it would break others; carries their names
     ├── BadArgument              a parameter value does not fit its declared type
@@ -119,16 +120,27 @@ class KeyReused(TocsinError):
         return f"the idempotency key {self.key!r} was used before with other content; nothing was appended"
 
 
+class NameTaken(AlreadyExists):
+    """A name that would hide another thing, or be hidden by it."""
+
+    def __init__(self, kind: str, name: str, by: str) -> None:
+        super().__init__(kind, name)
+        self.by = by
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name!r} would share a name with {self.by}; choose another name or drop that first"
+
+
 class InUse(TocsinError):
     code = "in-use"
 
-    def __init__(self, kind: str, name: str, users: Sequence[str]) -> None:
-        self.kind, self.name, self.users = kind, name, tuple(users)
+    def __init__(self, kind: str, name: str, users: Sequence[str], *, instead: str = "") -> None:
+        self.kind, self.name, self.users, self.instead = kind, name, tuple(users), instead
         super().__init__(kind, name)
 
     def __str__(self) -> str:
         shown = ", ".join(self.users[:10]) + (f" and {len(self.users) - 10} more" if len(self.users) > 10 else "")
-        return f"{self.kind} {self.name!r} is in use by {shown}; drop those first"
+        return f"{self.kind} {self.name!r} is in use by {shown}; drop those first{self.instead}"
 
 
 class BadArgument(TocsinError):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,8 @@ from pyspark.sql import SparkSession
 from support.clusters import BROKER, ME, feed, pull, run, running_cluster, seen, subscribe
 from tocsin.datacluster.cluster import Cluster
 from tocsin.datacluster.service import Wanted
-from tocsin.errors import BadArgument, InUse, InvalidQuery
-from tocsin.model.position import START, Position
+from tocsin.datacluster.storage import catalog
+from tocsin.errors import BadArgument, InUse, InvalidQuery, NameTaken, StorageFull
 
 pytestmark = pytest.mark.spark
 
@@ -43,7 +45,7 @@ def channel(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[str]:
     """The name for a channel of this test, dropped after it."""
     name = "C" + "".join(c for c in request.node.name if c.isalnum())[:40]
     yield name
-    run(cluster, f"DROP CHANNEL IF EXISTS {name}")
+    run(cluster, f"DROP CHANNEL IF EXISTS {name} CASCADE")
 
 
 def test_equality_on_a_parameter_uses_the_index_and_shares_identical_subscriptions(
@@ -236,6 +238,75 @@ def test_replacing_keeps_the_subscriptions_if_the_parameters_stay(cluster: Clust
     assert cluster._channels[channel].subscriptions.backends == 0
 
 
+def test_a_replacement_that_fails_leaves_the_channel_running(
+    cluster: Cluster, channel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(cluster, f"CREATE CONTINUOUS CHANNEL {channel}(kind STRING) AS SELECT r.id FROM Reports r WHERE r.kind = :kind")
+    one = subscribe(cluster, channel, "fire")
+    for step in ("replace_channel", "create_channel", "drop_channel"):
+        monkeypatch.setattr(catalog, step, disk_is_full)
+    for parameter in ("kind", "other"):
+        text = f"{channel}({parameter} STRING) AS SELECT r.x FROM Reports r WHERE r.kind = :{parameter}"
+        with pytest.raises(StorageFull):
+            run(cluster, f"CREATE OR REPLACE CONTINUOUS CHANNEL {text}")
+    with pytest.raises(StorageFull):
+        run(cluster, f"DROP CHANNEL {channel} CASCADE")
+    monkeypatch.undo()
+    feed(cluster, "Reports", [report("f1")])
+    seen(cluster, "Reports", channel)
+    assert pull(cluster, channel) == [(one.backend, {"id": "f1"})]
+
+
+def disk_is_full(*_: Any, **__: Any) -> None:
+    raise StorageFull("no space left")
+
+
+def test_a_channel_that_is_subscribed_to_is_dropped_only_with_its_subscriptions(cluster: Cluster, channel: str) -> None:
+    run(cluster, f"CREATE CONTINUOUS CHANNEL {channel}(kind STRING) AS SELECT r.id FROM Reports r WHERE r.kind = :kind")
+    held = sorted(subscribe(cluster, channel, kind).id for kind in ("a", "b", "c", "d"))
+    with pytest.raises(InUse, match=r"4 subscriptions .*CASCADE") as refused:
+        run(cluster, f"DROP CHANNEL {channel}")
+    assert all(id in str(refused.value) for id in held[:3])
+    assert cluster._channels[channel].subscriptions.subscriptions == 4
+    run(cluster, f"DROP CHANNEL {channel} CASCADE")
+    assert channel not in cluster._channels
+    assert cluster.subscriptions(ME, None, None, 100, None) == []
+
+
+def test_a_channels_tables_and_datasets_do_not_hide_each_other(cluster: Cluster, channel: str) -> None:
+    run(cluster, f"CREATE CONTINUOUS CHANNEL {channel}() AS SELECT r.id FROM Reports r")
+    for name in (channel, f"{channel}Results", f"{channel}subscriptions"):
+        with pytest.raises(NameTaken, match=f"channel {channel}"):
+            run(cluster, f"CREATE DATASET {name} (id STRING)")
+    run(cluster, "CREATE DATASET LaterResults (id STRING)")
+    with pytest.raises(NameTaken, match="dataset LaterResults"):
+        run(cluster, "CREATE CONTINUOUS CHANNEL later() AS SELECT r.id FROM Reports r")
+
+
+def test_a_channel_that_no_longer_compiles_is_failing_and_the_others_run(spark: SparkSession, tmp_path: Path) -> None:
+    query = "SELECT r.id, upper(r.kind) AS kind FROM Reports r WHERE r.kind = :kind"
+    with running_cluster(tmp_path, spark) as running:
+        run(running, SCHEMA)
+        for name in ("Old", "Other"):
+            run(running, f"CREATE CONTINUOUS CHANNEL {name}(kind STRING) AS {query}")
+        old, other = subscribe(running, "Old", "fire"), subscribe(running, "Other", "fire")
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as ledger, ledger:
+        ledger.execute("UPDATE entry SET spec = replace(spec, 'upper', 'removed') WHERE name_key = 'old'")
+    with running_cluster(tmp_path, spark) as running:
+        feed(running, "Reports", [report("o1")])
+        seen(running, "Reports", "Other")
+        assert pull(running, "Other") == [(other.backend, {"id": "o1", "kind": "FIRE"})]
+        view = next(c for c in running.channels(ME) if c.name == "Old")
+        assert (view.state, view.subscriptions) == ("failing", 1)
+        assert "removed" in str(view.problem)
+        assert "cannot be compiled" in run(running, "EXPLAIN CHANNEL Old")[0].message
+        with pytest.raises(InvalidQuery, match="removed"):
+            run(running, "RESUME CHANNEL Old")
+        run(running, f"CREATE OR REPLACE CONTINUOUS CHANNEL Old(kind STRING) AS {query}")
+        seen(running, "Reports", "Old")
+        assert pull(running, "Old") == [(old.backend, {"id": "o1", "kind": "FIRE"})]
+
+
 def test_a_paused_channel_waits_and_then_sees_everything(cluster: Cluster, channel: str) -> None:
     run(cluster, f"CREATE CONTINUOUS CHANNEL {channel}() AS SELECT r.id FROM Reports r")
     one = subscribe(cluster, channel)
@@ -327,15 +398,3 @@ def test_deleting_a_key_makes_it_unknown(cluster: Cluster) -> None:
     run(cluster, "DELETE FROM Users WHERE user = 'zoe'")
     (answer,) = run(cluster, "SELECT count(*) AS c FROM Users WHERE user = 'zoe'")
     assert answer.rows == ((0,),)
-
-
-def test_a_channel_named_twice_in_a_pull_has_one_page(cluster: Cluster, channel: str) -> None:
-    run(
-        cluster,
-        f"CREATE CONTINUOUS CHANNEL {channel}(kind STRING) AS SELECT r.id FROM Reports r WHERE r.kind = :kind",
-    )
-    subscribe(cluster, channel, "twice")
-    feed(cluster, "Reports", [report("t1", "twice")])
-    seen(cluster, "Reports", channel)
-    [page] = cluster.pull(BROKER, {channel: START, channel.lower(): Position.end_of(1)}, ME)
-    assert (page.channel, len(page.results)) == (channel, 1)

@@ -37,7 +37,7 @@ def cluster(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
 def no_channels_left(cluster: Cluster) -> Iterator[None]:
     yield
     for view in cluster.channels(ME):
-        run(cluster, f"DROP CHANNEL {view.name}")
+        run(cluster, f"DROP CHANNEL {view.name} CASCADE")
 
 
 def create(cluster: Cluster, name: str, query: str, mode: str = "CONTINUOUS", tail: str = "") -> None:

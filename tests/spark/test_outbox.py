@@ -44,7 +44,7 @@ def name(cluster: Cluster) -> Iterator[str]:
     run(cluster, "CREATE CONTINUOUS CHANNEL Alerts(kind STRING) AS SELECT r.id FROM Reports r WHERE r.kind = :kind")
     yield "Alerts"
     for view in cluster.channels(ME):
-        run(cluster, f"DROP CHANNEL {view.name}")
+        run(cluster, f"DROP CHANNEL {view.name} CASCADE")
     for broker in cluster.brokers(ME):
         run(cluster, f"DROP BROKER {broker.name}")
 

@@ -24,6 +24,7 @@ class Channel:
     started: Execution | None = None  # begun before a crash or a failure, to be repeated with its bounds
     problem: str | None = None
     is_paused: bool = False
+    is_broken: bool = False  # did not compile when the cluster started; ``problem`` says why
     durations_s: deque[float] = field(default_factory=lambda: deque(maxlen=64))
 
     @property

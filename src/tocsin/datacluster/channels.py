@@ -6,6 +6,7 @@ import logging
 import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,13 +17,13 @@ from tocsin.compiler.channel import CompileOptions, compile_channel
 from tocsin.datacluster.channel import Channel
 from tocsin.datacluster.datasets import Datasets
 from tocsin.datacluster.ordered import write_then_apply
-from tocsin.datacluster.spark.prepared import PreparedChannel, prepare
+from tocsin.datacluster.spark.prepared import PreparedChannel, prepare, unprepared
 from tocsin.datacluster.storage import catalog, executions
 from tocsin.datacluster.storage.ledger import Ledger
 from tocsin.datacluster.storage.transaction import Tx
 from tocsin.datacluster.subscribers import Subscribers
 from tocsin.datacluster.ticker import Ticker
-from tocsin.errors import AlreadyExists, BadArgument, NotFound, Span, TocsinError, Unavailable
+from tocsin.errors import AlreadyExists, BadArgument, NotFound, Span, StatementError
 from tocsin.matching.maintain import CompactionRule
 from tocsin.matching.spec import IndexSpec
 from tocsin.model.catalog import ChannelSpec, DatasetSpec
@@ -63,15 +64,13 @@ class Channels(Mapping[str, Channel]):
         return next((c for c in list(self._channels.values()) if c.id == channel_id), None)
 
     def open(self) -> None:
-        """Open every channel of the catalog where it stood."""
+        """Open every channel of the catalog where it stood; one that no longer compiles is failing."""
         for row in self._ledger.read(catalog.list_channels):
             try:
-                prepared = self.prepare(row.spec, None)
-            except TocsinError as problem:
-                raise Unavailable(f"channel {row.spec.name!r} can no longer be compiled: {problem}") from problem
-            channel = self._open(row, prepared)
-            self._channels[row.spec.name.lower()] = channel
-            self._ticker.add(channel)
+                self._enter(self._open(row, self.prepare(row.spec, None)))
+            except StatementError as problem:
+                log.error("channel %s can no longer be compiled: %s", row.spec.name, problem)
+                self._channels[row.spec.name.lower()] = self._open_broken(row, str(problem))
 
     def prepare(
         self, spec: ChannelSpec, where: Span | None, changed: Mapping[str, DatasetSpec] | None = None
@@ -88,9 +87,7 @@ class Channels(Mapping[str, Channel]):
             self._check_period(spec)
             prepared = self.prepare(spec, where)
             row = self._ledger.write(lambda tx: self._create(tx, prepared))
-            channel = self._open(row, prepared)
-            self._channels[spec.name.lower()] = channel
-            self._ticker.add(channel)
+            self._enter(self._open(row, prepared))
 
     def replace(self, spec: ChannelSpec, where: Span | None) -> bool:
         """Exchange the query; gives whether the subscriptions were kept, as they are if the parameters stay."""
@@ -98,47 +95,75 @@ class Channels(Mapping[str, Channel]):
             old = self[spec.name]
             self._check_period(spec)
             prepared = self.prepare(spec, where)
-            if old.spec.parameters != spec.parameters:
-                self.drop(spec.name)
-                self.create(spec, where)
-                return False
-            self._ticker.remove(old)
+            is_kept = old.spec.parameters == spec.parameters
+            self._exchange(old, prepared, self._replace if is_kept else self._drop_and_create)
+            return is_kept
+
+    def _exchange(
+        self,
+        old: Channel,
+        prepared: PreparedChannel,
+        write: Callable[[Tx, Channel, PreparedChannel], catalog.ChannelRow],
+    ) -> None:
+        with self._taken_out(old):
             write_then_apply(
                 self._ledger,
-                lambda tx: self._replace(tx, old, prepared),
-                lambda row: self._exchange(row, old, prepared),
+                lambda tx: write(tx, old, prepared),
+                lambda row: self._apply_exchange(row, old, prepared),
             )
-            self._ticker.add(self[spec.name])
-            return True
 
-    def _exchange(self, row: catalog.ChannelRow, old: Channel, prepared: PreparedChannel) -> None:
+    def _apply_exchange(self, row: catalog.ChannelRow, old: Channel, prepared: PreparedChannel) -> None:
         """Runs in the ledger's thread, so no subscription can slip between the old state and the new."""
         old.subscriptions.drop()
-        if _index_spec(old.prepared) != _index_spec(prepared):
+        if row.id != old.id or _index_spec(old.prepared) != _index_spec(prepared):
             shutil.rmtree(self._directory(old.id), ignore_errors=True)
         self._channels[row.spec.name.lower()] = self._open(row, prepared)
 
-    def drop(self, name: str) -> None:
+    def drop(self, name: str, *, cascade: bool = False) -> None:
+        """End a channel; InUse while somebody is subscribed, unless the subscriptions are to go with it."""
         with self._lock:
             channel = self[name]
-            self._ticker.remove(channel)
-            self._ledger.write(lambda tx: catalog.drop_channel(tx, channel.spec.name))
-            del self._channels[name.lower()]
+            if not cascade:  # asked before its execution is cancelled, and again when it is dropped
+                self._ledger.read(lambda tx: catalog.refuse_subscribed(tx, catalog.get_channel(tx, name)))
+            with self._taken_out(channel):
+                self._ledger.write(lambda tx: catalog.drop_channel(tx, channel.spec.name, cascade=cascade))
+                del self._channels[name.lower()]
             channel.subscriptions.drop()
             shutil.rmtree(self._directory(channel.id), ignore_errors=True)
             self.on_drop(channel.spec.name)
 
+    @contextmanager
+    def _taken_out(self, channel: Channel) -> Iterator[None]:
+        """Nothing runs for a channel; afterwards what goes by its name is scheduled, changed or not."""
+        name = channel.spec.name.lower()
+        self._ticker.remove(channel)
+        try:
+            yield
+        finally:
+            if name in self._channels:
+                self._enter(self._channels[name])
+
     def pause(self, name: str) -> None:
-        channel = self[name]
-        self._ledger.write(lambda tx: catalog.set_channel_state(tx, channel.spec.name, catalog.PAUSED))
-        channel.is_paused = True
-        self._ticker.pause(channel)
+        with self._lock:
+            channel = self[name]
+            self._ledger.write(lambda tx: catalog.set_channel_state(tx, channel.spec.name, catalog.PAUSED))
+            channel.is_paused = True
+            self._ticker.pause(channel)
 
     def resume(self, name: str) -> None:
-        channel = self[name]
-        self._ledger.write(lambda tx: catalog.set_channel_state(tx, channel.spec.name, catalog.RUNNING))
-        channel.is_paused = False
-        self._ticker.resume(channel)
+        """Go on; a channel that did not compile when the cluster started is compiled again."""
+        with self._lock:
+            channel = self[name]
+            if channel.is_broken:
+                self._exchange(channel, self.prepare(channel.spec, None), self._replace)
+            self._ledger.write(lambda tx: catalog.set_channel_state(tx, channel.spec.name, catalog.RUNNING))
+            self[name].is_paused = False
+            self._ticker.resume(self[name])
+
+    def _enter(self, channel: Channel) -> None:
+        self._channels[channel.spec.name.lower()] = channel
+        if not channel.is_broken:
+            self._ticker.add(channel)
 
     def users_of(self, dataset: str) -> list[str]:
         """Channels that read a dataset."""
@@ -148,7 +173,7 @@ class Channels(Mapping[str, Channel]):
         """Change a dataset's columns, unless a channel that reads it would no longer compile."""
         name = changed.name.lower()
         with self._lock:
-            readers = [c for c in self.values() if name in _read_by(c.prepared)]
+            readers = [c for c in self.values() if name in _read_by(c.prepared) and not c.is_broken]
             prepared = [self.prepare(c.spec, None, {name: changed}) for c in readers]
             apply()
             for channel, again in zip(readers, prepared, strict=True):
@@ -175,6 +200,18 @@ class Channels(Mapping[str, Channel]):
             store = self._datasets[dataset]
             executions.open_window(tx, old.id, store.id, store.head)
         return catalog.replace_channel(tx, prepared.spec)
+
+    def _drop_and_create(self, tx: Tx, old: Channel, prepared: PreparedChannel) -> catalog.ChannelRow:
+        catalog.drop_channel(tx, old.spec.name, cascade=True)
+        return self._create(tx, prepared)
+
+    def _open_broken(self, row: catalog.ChannelRow, problem: str) -> Channel:
+        """A channel without a plan: it keeps its subscriptions and windows, and is never scheduled."""
+        names = {store.id: store.spec.name for store in self._datasets.values()}
+        drivers = [names[dataset] for dataset in self._ledger.read(lambda tx: executions.windows(tx, row.id))]
+        channel = self._open(row, unprepared(row.spec, drivers, problem))
+        channel.is_broken, channel.problem = True, problem
+        return channel
 
     def _open(self, row: catalog.ChannelRow, prepared: PreparedChannel) -> Channel:
         subscribers = Subscribers(row.spec, prepared.plan, self._directory(row.id), self._spark, self._rule)

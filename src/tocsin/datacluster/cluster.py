@@ -45,6 +45,7 @@ from tocsin.datacluster.service import (
 from tocsin.datacluster.serving import Serving
 from tocsin.datacluster.showing import Showing
 from tocsin.datacluster.spark.engine import Engine, EngineOptions
+from tocsin.datacluster.spark.jobs import Jobs
 from tocsin.datacluster.spark.session import SparkOptions, jvm_is_alive, jvm_pid, start_session, stop_session
 from tocsin.datacluster.statements import Statements
 from tocsin.datacluster.storage.dataset import StoreOptions
@@ -94,12 +95,13 @@ class Cluster:
             self._directory.note_process(jvm_pid(self._spark))
         self._assemble()
         for stop in (
-            self._results.close, self._datasets.close, self._notifier.stop, self._ticker.stop, self._feeds.close,
-            self._housekeeping.stop,
+            self._results.close, self._datasets.close, self._notifier.stop, self._jobs.close, self._ticker.stop,
+            self._feeds.close, self._housekeeping.stop,
         ):  # fmt: skip
             undo.callback(stop)
         self._datasets.open()
         self._brokers.open()
+        self._jobs.start()
         self._ticker.start()
         self._channels.open()
         self._feeds.open()
@@ -136,14 +138,17 @@ class Cluster:
         options = EngineOptions(
             config.outbox.notify_max_ids, config.results.inline_size, config.channels.driver_records
         )
-        self._engine = Engine(self._spark, self._datasets, root / "results", options)
         limits = config.channels
+        self._jobs = Jobs(self._spark, limits.execution_limit)
+        self._engine = Engine(self._spark, self._datasets, self._jobs, options)
         self._executor = Executor(
-            ledger, self._engine, self._datasets, root / "results", clock, limits.max_window_records,
+            ledger, self._engine, self._jobs, self._datasets, root / "results", clock, limits.max_window_records,
             config.outbox.max_waiting,
         )  # fmt: skip
         schedule = Schedule(limits.tick_min_interval, limits.retry_backoff_min, limits.retry_backoff_max)
-        self._ticker = Ticker(schedule, self._executor, clock, self._ticked, parallel_jobs=2)
+        self._ticker = Ticker(
+            schedule, self._executor, self._jobs, clock, self._ticked, parallel_jobs=2, stop_wait_s=limits.stop_wait
+        )
         compiling = CompileOptions(cell=limits.cell, max_radius=limits.max_radius, index=limits.index)
         self._channels = Channels(
             root / "indexes",
@@ -312,9 +317,8 @@ class Cluster:
 
     def _ticked(self, tick: Tick) -> None:
         name = tick.channel.spec.name
-        if tick.problem is not None:
+        if tick.problem is not None and not tick.is_stopped:
             self.metrics.executed(name, "failed", tick.duration_s)
-            return
         if tick.outcome is None:
             return
         tick.channel.durations_s.append(tick.duration_s)

@@ -20,7 +20,8 @@ from pathlib import Path
 from tocsin.clock import Clock
 from tocsin.datacluster.channel import Channel
 from tocsin.datacluster.notices import notice_bodies
-from tocsin.datacluster.spark.engine import NOTHING, Engine, Outcome, Run
+from tocsin.datacluster.spark.engine import NOTHING, Engine, Outcome, Run, failure
+from tocsin.datacluster.spark.jobs import JobEnded, Jobs
 from tocsin.datacluster.spark.relations import Window
 from tocsin.datacluster.storage import executions
 from tocsin.datacluster.storage.dataset import DatasetStore
@@ -29,7 +30,7 @@ from tocsin.datacluster.storage.files import sync_directory
 from tocsin.datacluster.storage.ledger import Ledger
 from tocsin.datacluster.storage.outbox import Notice
 from tocsin.datacluster.storage.transaction import Tx
-from tocsin.errors import ExecutionFailed
+from tocsin.errors import ExecutionFailed, ExecutionStopped
 
 log = logging.getLogger(__name__)
 
@@ -45,19 +46,25 @@ class Tick:
     duration_s: float = 0.0
     windows: Mapping[str, Window] | None = None
 
+    @property
+    def is_stopped(self) -> bool:
+        """It was told to stop: nothing is committed, nothing failed, and the window stays as it is."""
+        return isinstance(self.problem, ExecutionStopped)
+
 
 class Executor:
     def __init__(
         self,
         ledger: Ledger,
         engine: Engine,
+        jobs: Jobs,
         stores: Mapping[str, DatasetStore],
         results_root: Path,
         clock: Clock,
         max_window_records: int,
         max_waiting_notices: int,
     ) -> None:
-        self._ledger, self._engine, self._stores = ledger, engine, stores
+        self._ledger, self._engine, self._jobs, self._stores = ledger, engine, jobs, stores
         self._results_root, self._clock = results_root, clock
         self._max_window_records, self._max_waiting = max_window_records, max_waiting_notices
 
@@ -124,7 +131,9 @@ class Executor:
         if channel.subscriptions.backends == 0:
             return NOTHING
         try:
-            return self._run(channel, windows, now)
+            return self._jobs.run([channel.spec.name], lambda: self._run(channel, windows, now))
+        except JobEnded as problem:
+            return failure(channel.spec.name, problem, channel.spec.query)
         except Exception as problem:
             log.exception("the subscriptions of %s could not be laid out", channel.spec.name)
             return ExecutionFailed(channel.spec.name, f"{type(problem).__name__}: {problem}", channel.spec.query)
@@ -170,7 +179,8 @@ class Executor:
     def _commit(self, started: Sequence[Execution], ticks: Sequence[Tick]) -> None:
         writes: list[Callable[[Tx], None]] = []
         for execution, tick in zip(started, ticks, strict=True):
-            writes.append(self._commit_one(execution, tick) if tick.outcome else self._fail_one(execution, tick))
+            if not tick.is_stopped:
+                writes.append(self._commit_one(execution, tick) if tick.outcome else self._fail_one(execution, tick))
         self._ledger.write(lambda tx: [write(tx) for write in writes])
         for execution, tick in zip(started, ticks, strict=True):
             if tick.outcome is not None:

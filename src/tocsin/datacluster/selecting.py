@@ -23,6 +23,7 @@ from tocsin.datacluster.channel import Channel
 from tocsin.datacluster.channels import Channels
 from tocsin.datacluster.datasets import Datasets
 from tocsin.datacluster.service import Answer
+from tocsin.datacluster.spark.jobs import POOL
 from tocsin.datacluster.spark.prepared import bound_sql, timestamp_sql
 from tocsin.datacluster.spark.relations import Relations, arrow_frame, rename_sql
 from tocsin.datacluster.storage import subscriptions
@@ -88,6 +89,7 @@ class Selecting:
         def work() -> None:
             try:
                 self._spark.sparkContext.setJobGroup(group, "SELECT", interruptOnCancel=True)
+                self._spark.sparkContext.setLocalProperty(POOL, "select")
                 box.answer = self._spark.sql(sql).limit(self._max_rows + 1).toArrow()
             except Exception as problem:
                 box.problem = problem
@@ -130,6 +132,12 @@ class Selecting:
         found = self._ledger.read(lambda tx: subscriptions.list_subscriptions(tx, channel.id, None, _MOST_PSEUDO_ROWS))
         rows = [(s.id, brokers.get(s.broker_id), s.backend_no, s.params_key, s.owner) for s in found]
         return _table(_SUBSCRIPTION_COLUMNS, rows)
+
+
+def tables_of(channel: str) -> tuple[str, ...]:
+    """Names that a channel takes from datasets, in lower case: its own, and its tables'."""
+    name = channel.lower()
+    return name, name + RESULTS, name + SUBSCRIPTIONS
 
 
 def _table(columns: tuple[Column, ...], rows: Sequence[tuple[Any, ...]]) -> pa.Table:

@@ -17,11 +17,11 @@ from tocsin.datacluster.explain import explain_lines
 from tocsin.datacluster.feeding import Feeding
 from tocsin.datacluster.fence import fenced
 from tocsin.datacluster.loading import load_file
-from tocsin.datacluster.selecting import Selecting
+from tocsin.datacluster.selecting import Selecting, tables_of
 from tocsin.datacluster.service import Answer, Wanted
 from tocsin.datacluster.showing import Showing
 from tocsin.datacluster.subscribing import Subscribing
-from tocsin.errors import AlreadyExists, BadArgument, NotFound, Refused
+from tocsin.errors import BadArgument, NameTaken, NotFound, Refused
 from tocsin.language import statements as st
 from tocsin.language.parser import parse_script
 from tocsin.tokens import Principal
@@ -62,6 +62,9 @@ class Statements:
     def _create_dataset(self, s: st.CreateDataset, _: Principal) -> Answer:
         if s.if_not_exists and s.spec.name in self._datasets:
             return _done(f"dataset {s.spec.name} exists already")
+        for channel in self._channels.values():
+            if s.spec.name.lower() in tables_of(channel.spec.name):
+                raise NameTaken("dataset", s.spec.name, f"the tables of channel {channel.spec.name}")
         self._datasets.create(s.spec)
         return _done(f"created dataset {s.spec.name}")
 
@@ -89,7 +92,7 @@ class Statements:
         return self._channels.users_of(dataset) + self._feeds.users_of(dataset)
 
     def _load(self, s: st.LoadDataset, _: Principal) -> Answer:
-        place = fenced(self._load_root, s.path, "LOAD DATASET at the server")
+        place = fenced(self._load_root, s.path, "LOAD DATASET", " or use the command 'tocsin load'")
         return _done(load_file(self._datasets, s.name, place, s.format).sentence(s.name))
 
     def _insert(self, s: st.InsertRecords, _: Principal) -> Answer:
@@ -128,8 +131,9 @@ class Statements:
 
     def _create_channel(self, s: st.CreateChannel, _: Principal) -> Answer:
         name = s.spec.name
-        if name in self._datasets:
-            raise AlreadyExists("dataset", name)
+        for table in tables_of(name):
+            if table in self._datasets:
+                raise NameTaken("channel", name, f"dataset {self._datasets[table].spec.name}")
         if name in self._channels:
             if s.or_replace:
                 kept = self._channels.replace(s.spec, s.query_span)
@@ -144,7 +148,7 @@ class Statements:
     def _drop_channel(self, s: st.DropChannel, _: Principal) -> Answer:
         if s.if_exists and s.name not in self._channels:
             return _done(f"there is no channel {s.name}")
-        self._channels.drop(s.name)
+        self._channels.drop(s.name, cascade=s.cascade)
         return _done(f"dropped channel {s.name}")
 
     def _pause_channel(self, s: st.PauseChannel, _: Principal) -> Answer:

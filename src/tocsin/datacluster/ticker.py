@@ -1,7 +1,12 @@
 """Runs channels when they are due: the thread around the timetable, and the pool that executes.
 
 One thread asks the timetable; groups of channels run in a small pool. A group that still runs is not
-started again: what arrives meanwhile is taken by its next tick.
+started again: what arrives meanwhile is taken by its next tick. Channels that failed before are tried
+again in a pool of one, so that those which need their whole time limit every time take no other's place.
+
+What a statement or a drain ends is cancelled on Spark. Where even that does not end it (Spark plans, or
+evaluates in its driver), nobody waits longer than ``stop_wait_s``: the run goes on as nobody's, and its
+commit is refused by the ledger.
 """
 
 from __future__ import annotations
@@ -10,11 +15,13 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 
 from tocsin.clock import Clock
 from tocsin.datacluster.channel import Channel
 from tocsin.datacluster.executor import Executor, Tick
 from tocsin.datacluster.schedule import Schedule
+from tocsin.datacluster.spark.jobs import Jobs
 from tocsin.errors import ExecutionFailed
 
 log = logging.getLogger(__name__)
@@ -23,49 +30,69 @@ _LONGEST_WAIT_S = 60.0
 
 class Ticker:
     def __init__(
-        self, schedule: Schedule, executor: Executor, clock: Clock, on_tick: Callable[[Tick], None], parallel_jobs: int
-    ) -> None:
-        self._schedule, self._executor, self._clock, self._on_tick = schedule, executor, clock, on_tick
+        self, schedule: Schedule, executor: Executor, jobs: Jobs, clock: Clock, on_tick: Callable[[Tick], None],
+        parallel_jobs: int, stop_wait_s: float,
+    ) -> None:  # fmt: skip
+        self._schedule, self._executor, self._jobs = schedule, executor, jobs
+        self._clock, self._on_tick, self._stop_wait_s = clock, on_tick, stop_wait_s
         self._channels: dict[int, Channel] = {}
+        self._runs: dict[int, int] = {}  # channel → serial number of the run that counts
+        self._serial = count(1)
         self._changed = threading.Condition()
         self._is_stopping = False
         self._pool = ThreadPoolExecutor(parallel_jobs, thread_name_prefix="tick")
+        self._retries = ThreadPoolExecutor(1, thread_name_prefix="retry")
         self._thread = threading.Thread(target=self._loop, name="ticker", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        """Start nothing more and wait for what runs."""
+        """Start nothing more; let what runs finish, or cancel it when it takes too long."""
         with self._changed:
             self._is_stopping = True
             self._changed.notify_all()
+            if not self._wait_until_ended(list(self._channels)):
+                for channel in self._running():
+                    self._jobs.bar(channel.spec.name, "the cluster stops")
+                self._wait_until_ended(list(self._channels))
+            left = self._running()
         if self._thread.is_alive():
             self._thread.join()
-        self._pool.shutdown(wait=True)
+        for pool in (self._pool, self._retries):
+            pool.shutdown(wait=not left, cancel_futures=True)
 
     def add(self, channel: Channel) -> None:
         with self._changed:
             self._channels[channel.id] = channel
+            self._jobs.allow(channel.spec.name)
             period = None if channel.spec.continuous else channel.spec.period_s
             self._schedule.add(channel.id, channel.group, period, self._clock.monotonic(), is_paused=channel.is_paused)
             self._changed.notify_all()
 
     def remove(self, channel: Channel) -> None:
-        """Take a channel out; returns when it no longer runs."""
+        """Take a channel out, and end its execution."""
+        with self._changed:
+            if channel.id not in self._channels:
+                return
+            self._schedule.pause(channel.id)
+            self._jobs.bar(channel.spec.name, "the channel is being replaced or dropped")
+            self._wait_until_ended([channel.id])
+            for known in (self._channels, self._runs):
+                known.pop(channel.id, None)
+            self._schedule.remove(channel.id)
+            self._jobs.allow(channel.spec.name)
+
+    def pause(self, channel: Channel) -> None:
+        """Start a channel no more and end its execution; its window is evaluated after ``resume``."""
         with self._changed:
             if channel.id in self._channels:
                 self._schedule.pause(channel.id)
-            self._changed.wait_for(lambda: not self._schedule.is_running(channel.id))
-            self._channels.pop(channel.id, None)
-            self._schedule.remove(channel.id)
-
-    def pause(self, channel: Channel) -> None:
-        with self._changed:
-            self._schedule.pause(channel.id)
+                self._jobs.bar(channel.spec.name, "the channel is paused")
 
     def resume(self, channel: Channel) -> None:
         with self._changed:
+            self._jobs.allow(channel.spec.name)
             self._schedule.resume(channel.id, self._clock.monotonic())
             self._changed.notify_all()
 
@@ -97,15 +124,30 @@ class Ticker:
                 if not groups:
                     self._changed.wait(self._patience())
                     continue
-                started = [[self._channels[c] for c in members] for members in groups.values()]
-            for channels in started:
-                self._pool.submit(self._run, channels)
+                started = [self._begun(members) for members in groups.values()]
+            for pool, channels, serial in started:
+                pool.submit(self._run, channels, serial)
+
+    def _begun(self, members: Sequence[int]) -> tuple[ThreadPoolExecutor, list[Channel], int]:
+        serial = next(self._serial)
+        self._runs.update(dict.fromkeys(members, serial))
+        pool = self._retries if any(self._schedule.failures(c) for c in members) else self._pool
+        return pool, [self._channels[c] for c in members], serial
+
+    def _running(self) -> list[Channel]:
+        return [c for c in self._channels.values() if self._schedule.is_running(c.id)]
+
+    def _wait_until_ended(self, channels: Sequence[int]) -> bool:
+        """Whether none of ``channels`` runs any more, waiting a while for it."""
+        return self._changed.wait_for(
+            lambda: not any(self._schedule.is_running(c) for c in channels), self._stop_wait_s
+        )
 
     def _patience(self) -> float:
         wake = self._schedule.next_wake()
         return _LONGEST_WAIT_S if wake is None else max(0.0, min(_LONGEST_WAIT_S, wake - self._clock.monotonic()))
 
-    def _run(self, channels: Sequence[Channel]) -> None:
+    def _run(self, channels: Sequence[Channel], serial: int) -> None:
         try:
             ticks = self._executor.run(channels)
         except Exception as problem:
@@ -113,16 +155,18 @@ class Ticker:
             failure = f"{type(problem).__name__}: {problem}"
             ticks = [Tick(c, True, problem=ExecutionFailed(c.spec.name, failure, c.spec.query)) for c in channels]
         for tick in ticks:
-            self._ended(tick)
+            self._ended(tick, serial)
 
-    def _ended(self, tick: Tick) -> None:
+    def _ended(self, tick: Tick, serial: int) -> None:
         try:
             self._on_tick(tick)
         except Exception:
             log.exception("after a tick of %s", tick.channel.spec.name)
         now = self._clock.monotonic()
         with self._changed:
-            if tick.problem is None:
+            if self._runs.get(tick.channel.id) != serial:
+                return  # the channel was taken out meanwhile
+            if tick.problem is None or tick.is_stopped:
                 self._schedule.finished(tick.channel.id, now, has_more=tick.has_more)
             else:
                 tick.channel.problem = tick.problem.problem

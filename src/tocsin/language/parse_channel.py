@@ -100,7 +100,7 @@ def drop_channel(c: Cursor) -> Statement:
     c.expect("CHANNEL")
     lenient = if_exists(c)
     name, span = _named(c)
-    return DropChannel(name, lenient, span=c.first_span, name_span=span)
+    return DropChannel(name, lenient, c.accept("CASCADE"), span=c.first_span, name_span=span)
 
 
 def pause_channel(c: Cursor) -> Statement:

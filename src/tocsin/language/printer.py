@@ -132,7 +132,7 @@ def _(s: st.DropFeed) -> str:
 
 @to_sql.register
 def _(s: st.DropChannel) -> str:
-    return joined("DROP CHANNEL", s.if_exists and _IF_EXISTS, name_sql(s.name))
+    return joined("DROP CHANNEL", s.if_exists and _IF_EXISTS, name_sql(s.name), s.cascade and "CASCADE")
 
 
 @to_sql.register

@@ -118,8 +118,11 @@ class CreateChannel(Statement):
 
 @dataclass(frozen=True, slots=True)
 class DropChannel(Statement):
+    """With ``cascade`` its subscriptions go, too; otherwise one that has some is not dropped."""
+
     name: str
     if_exists: bool = False
+    cascade: bool = False
 
 
 @dataclass(frozen=True, slots=True)

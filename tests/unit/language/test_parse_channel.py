@@ -100,6 +100,7 @@ def test_what_to_do_with_an_existing_one(text: str, expected: tuple[bool, bool])
     [
         pytest.param("DROP CHANNEL c", DropChannel("c"), id="drop"),
         pytest.param("DROP CHANNEL IF EXISTS c", DropChannel("c", True), id="drop if there"),
+        pytest.param("DROP CHANNEL c CASCADE", DropChannel("c", cascade=True), id="drop with its subscriptions"),
         pytest.param("PAUSE CHANNEL c", PauseChannel("c"), id="pause"),
         pytest.param("RESUME CHANNEL c", ResumeChannel("c"), id="resume"),
         pytest.param("EXPLAIN CHANNEL c", ExplainChannel("c"), id="explain"),

@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.compiler.plan import ORDINAL, SEQUENCE, SUBSCRIPTION, View
 from tocsin.datacluster.spark.factorise import Factorised, factorise
+from tocsin.datacluster.spark.jobs import JobEnded, Jobs, Stopped
 from tocsin.datacluster.spark.prepared import PreparedChannel, bound_sql, timestamp_sql
 from tocsin.datacluster.spark.relations import Relations, Window
 from tocsin.datacluster.spark.scan import SharedScan
@@ -30,7 +31,7 @@ from tocsin.datacluster.spark.worker import SUMMARY_SQL, Probe, match_partition,
 from tocsin.datacluster.storage.dataset import DatasetStore
 from tocsin.datacluster.storage.executions import ResultFile
 from tocsin.datacluster.storage.resultfiles import result_batch, result_bytes, write_result_file
-from tocsin.errors import ExecutionFailed
+from tocsin.errors import ExecutionFailed, ExecutionStopped
 from tocsin.matching import jit
 from tocsin.matching.refs import IndexRef
 
@@ -84,10 +85,10 @@ class Engine:
         self,
         spark: SparkSession,
         stores: Mapping[str, DatasetStore],
-        results_root: Path,
+        jobs: Jobs,
         options: EngineOptions,
     ) -> None:
-        self._spark, self._stores, self._results_root = spark, stores, results_root
+        self._spark, self._stores, self._jobs = spark, stores, jobs
         self._list_pairs, self._inline_bytes = options.list_pairs, options.inline_bytes
         self._driver_records = options.driver_records
         self._relations = Relations(spark)
@@ -114,13 +115,13 @@ class Engine:
         self, runs: Sequence[Run], job: Callable[[Sequence[Run]], list[Outcome]], sql_of: Callable[[Run], str]
     ) -> list[Outcome | ExecutionFailed]:
         try:
-            return list(job(runs))
+            return list(self._jobs.run([run.channel.spec.name for run in runs], lambda: job(runs)))
         except Exception as problem:
-            if not isinstance(problem, PySparkException | Py4JError | OSError | pa.ArrowException):
+            if not isinstance(problem, PySparkException | Py4JError | OSError | pa.ArrowException | JobEnded):
                 log.exception("a job failed outside Spark")
             if len(runs) == 1:
-                return [ExecutionFailed(runs[0].channel.spec.name, _reason(problem), sql_of(runs[0]))]
-            log.warning("a joint job of %d channels failed, running them one by one", len(runs))
+                return [failure(runs[0].channel.spec.name, problem, sql_of(runs[0]))]
+            log.warning("a joint job of %d channels failed, running them one by one: %s", len(runs), _reason(problem))
             return [outcome for run in runs for outcome in self._jointly([run], job, sql_of)]
 
     # --- index ---------------------------------------------------------------------------------
@@ -229,6 +230,12 @@ class Engine:
     def _bound(self, run: Run, sql: str) -> str:
         sql = self._relations.bind(sql, run.channel.plan.relations, self._stores, run.windows)
         return bound_sql(sql, timestamp_sql(run.window_time))
+
+
+def failure(channel: str, problem: Exception, sql: str) -> ExecutionFailed:
+    """What to report of a channel whose evaluation ended with ``problem``."""
+    kind = ExecutionStopped if isinstance(problem, Stopped) else ExecutionFailed
+    return kind(channel, _reason(problem), sql)
 
 
 def _reason(problem: Exception) -> str:

@@ -6,7 +6,7 @@ is created, with Spark's reason, and not at its first tick.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -15,7 +15,17 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType
 
-from tocsin.compiler.plan import BEFORE, PARAMETER, SEQUENCE, SUBSCRIPTION, CompiledChannel, Relation, View
+from tocsin.compiler.plan import (
+    BEFORE,
+    PARAMETER,
+    SEQUENCE,
+    SUBSCRIPTION,
+    CompiledChannel,
+    JoinPlan,
+    Relation,
+    SubscriptionShape,
+    View,
+)
 from tocsin.datacluster.spark.payload import payload_sql
 from tocsin.datacluster.spark.relations import arrow_frame, rename_sql
 from tocsin.datacluster.spark.subscriptions import layout
@@ -56,6 +66,14 @@ def prepare(
     finally:
         for name in names.values():
             spark.catalog.dropTempView(name)
+
+
+def unprepared(spec: ChannelSpec, drivers: Sequence[str], problem: str) -> PreparedChannel:
+    """What stands for a channel that does not compile; nothing of it can be executed."""
+    nothing = JoinPlan("", f"subs_{spec.name}", SubscriptionShape.FLAT, None, is_lateral=False)
+    why = f"cannot be compiled: {problem}"
+    plan = CompiledChannel(spec.name, (), tuple(drivers), frozenset(drivers), (), nothing, None, why)
+    return PreparedChannel(spec, plan, "", None)
 
 
 def bound_sql(sql: str, now: str) -> str:

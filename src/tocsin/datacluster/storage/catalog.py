@@ -15,10 +15,12 @@ import msgspec
 from tocsin.datacluster.storage.transaction import Row, Tx, next_value, row_or_none
 from tocsin.errors import AlreadyExists, InUse, NotFound
 from tocsin.model.catalog import BrokerSpec, ChannelSpec, DatasetSpec, FeedSpec
+from tocsin.units import counted
 
 Spec = DatasetSpec | ChannelSpec | BrokerSpec | FeedSpec
 
 RUNNING, PAUSED = "running", "paused"
+_NAMED_USERS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +98,25 @@ def set_channel_state(tx: Tx, name: str, state: str) -> ChannelRow:
     return ChannelRow(row.id, row.spec, state, row.created_at)
 
 
-def drop_channel(tx: Tx, name: str) -> ChannelRow:
+def drop_channel(tx: Tx, name: str, *, cascade: bool = False) -> ChannelRow:
+    """Refused while somebody is subscribed to it, unless the subscriptions are to go with it."""
     row = get_channel(tx, name)
+    if not cascade:
+        refuse_subscribed(tx, row)
     for sql in _BELONGS_TO_CHANNEL:
         tx.execute(sql, (row.id,))
     tx.execute("DELETE FROM entry WHERE id = ?", (row.id,))
     return row
+
+
+def refuse_subscribed(tx: Tx, row: ChannelRow) -> None:
+    """InUse, with how many subscribed and the first of them, if anybody did."""
+    count = tx.rows("SELECT count(*) FROM subscription WHERE channel_id = ?", (row.id,))[0][0]
+    if count:
+        sql = "SELECT id FROM subscription WHERE channel_id = ? ORDER BY id LIMIT ?"
+        first = ", ".join(id for (id,) in tx.rows(sql, (row.id, _NAMED_USERS)))
+        users = f"{counted(count, 'subscription')} ({first}{', …' if count > _NAMED_USERS else ''})"
+        raise InUse("channel", row.spec.name, [users], instead=" or say CASCADE")
 
 
 def get_channel(tx: Tx, name: str) -> ChannelRow:
@@ -116,16 +131,12 @@ def create_broker(tx: Tx, spec: BrokerSpec, now: float = 0.0) -> BrokerRow:
     return BrokerRow(_insert(tx, "broker", spec, now), spec)
 
 
-def replace_broker(tx: Tx, spec: BrokerSpec) -> BrokerRow:
-    return BrokerRow(_update(tx, "broker", spec), spec)
-
-
 def drop_broker(tx: Tx, name: str) -> BrokerRow:
     """Refused while a subscription is on it."""
     row = get_broker(tx, name)
     count = tx.rows("SELECT count(*) FROM subscription WHERE broker_id = ?", (row.id,))[0][0]
     if count:
-        raise InUse("broker", row.spec.name, [f"{count} subscription{'s' * (count != 1)}"])
+        raise InUse("broker", row.spec.name, [counted(count, "subscription")])
     tx.execute("DELETE FROM outbox WHERE broker_id = ?", (row.id,))
     tx.execute("DELETE FROM acknowledgement WHERE broker_id = ?", (row.id,))
     tx.execute("DELETE FROM entry WHERE id = ?", (row.id,))
@@ -142,11 +153,6 @@ def list_brokers(tx: Tx) -> list[BrokerRow]:
 
 def create_feed(tx: Tx, spec: FeedSpec, now: float = 0.0) -> FeedRow:
     return FeedRow(_insert(tx, "feed", spec, now), spec, RUNNING)
-
-
-def replace_feed(tx: Tx, spec: FeedSpec) -> FeedRow:
-    _update(tx, "feed", spec)
-    return get_feed(tx, spec.name)
 
 
 def set_feed_state(tx: Tx, name: str, state: str) -> FeedRow:
