@@ -48,7 +48,9 @@ class Cluster:
     driver_memory: str = text(
         "2g", "Heap of the Spark driver, as Java writes it.", pattern=r"[1-9]\d*[kKmMgG]", expected="such as 512m or 2g"
     )
-    load_dir: str = text("", "Directory whose files LOAD DATASET may read on the cluster's machine; empty allows none.")
+    load_dir: str = text(
+        "", "Directory below which LOAD DATASET and feeds may read on the cluster's machine; empty allows none."
+    )
     spark_conf: Mapping[str, str] = table("Further Spark settings, by their Spark names.")
 
     def problems(self) -> Iterator[str]:
@@ -182,6 +184,7 @@ class Outbox:
 @dataclass(frozen=True, slots=True)
 class Select:
     max_rows: int = integer(10_000, "Rows a SELECT returns at most.", low=1, high=10_000_000)
+    max_bytes: Bytes = size("16 MB", "Bytes of rows a SELECT returns at most.", low="1 kB", high="1 GB")
     timeout: Seconds = duration("30s", "How long a SELECT may run.", high="24h")
 
 

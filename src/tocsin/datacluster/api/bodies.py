@@ -1,11 +1,13 @@
 """Reading request bodies with hard bounds, after the caller is known, and decoding them strictly.
 
 A body over its limit is refused from its declared length, or at the first byte too many if it declares
-none. Unknown members of a JSON body are refused, since they are misspelt ones more often than not.
+none; a compressed one is held to the same limit when it is inflated. Unknown members of a JSON body are
+refused, since they are misspelt ones more often than not.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -20,12 +22,14 @@ from tocsin.errors import LimitExceeded
 T = TypeVar("T")
 
 JSON = ("application/json",)
+IDENTITY, GZIP = "identity", "gzip"
 LINES = ("application/x-ndjson", "application/jsonl", "application/json", "text/plain")
 
 
 async def read_json(request: Request, kind: type[T], limits: ApiLimits) -> T:
     """The body as ``kind``."""
     check_media_type(request, JSON)
+    encoding(request, (IDENTITY,))
     body = await read_bytes(request, limits.body_bytes, limits.body_timeout_s)
     return decode(body, kind)
 
@@ -67,6 +71,32 @@ def check_media_type(request: Request, known: tuple[str, ...]) -> None:
     declared = request.headers.get("content-type", known[0])
     if declared.partition(";")[0].strip().lower() not in known:
         raise UnsupportedBody(f"Content-Type: expected {' or '.join(known)}, got {declared!r:.120}")
+
+
+def encoding(request: Request, known: tuple[str, ...] = (IDENTITY, GZIP)) -> str:
+    """How the body is encoded; a way that is not known is refused, for it would be read as something else."""
+    declared = request.headers.get("content-encoding", IDENTITY).strip().lower()
+    if declared not in known:
+        raise UnsupportedBody(f"Content-Encoding: expected {' or '.join(known)}, got {declared!r:.120}")
+    return declared
+
+
+def inflate(body: bytes, limit: int) -> bytes:
+    """What gzip made ``body`` of, never more than ``limit`` bytes of it in memory."""
+    parts, size, rest = [], 0, body
+    while rest:
+        member = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+        try:
+            part = member.decompress(rest, limit - size + 1)
+        except zlib.error as error:
+            raise MalformedBody(f"expected gzip: {error}") from None
+        size += len(part)
+        check_size(size, limit)
+        if not member.eof:
+            raise MalformedBody("expected gzip, got one that ends too early")
+        parts.append(part)
+        rest = member.unused_data
+    return b"".join(parts)
 
 
 def decode(body: bytes, kind: type[T]) -> T:

@@ -1,7 +1,8 @@
 """``/datasets/{name}/records``: records in, keyed records out.
 
 A batch is read under its limits, handed to the service whole, and answered when it is durable. The same
-``Idempotency-Key`` again gives the first receipt, so a sender that saw no answer simply repeats itself.
+``Idempotency-Key`` again gives the first receipt, so a sender that saw no answer simply repeats itself;
+with another body it is refused.
 """
 
 from __future__ import annotations
@@ -13,7 +14,16 @@ from fastapi import APIRouter, Header, Request
 from starlette.responses import Response
 
 from tocsin.datacluster.api.auth import Who
-from tocsin.datacluster.api.bodies import LINES, check_items, check_media_type, read_bytes, read_json
+from tocsin.datacluster.api.bodies import (
+    GZIP,
+    LINES,
+    check_items,
+    check_media_type,
+    encoding,
+    inflate,
+    read_bytes,
+    read_json,
+)
 from tocsin.datacluster.api.context import Shared
 from tocsin.datacluster.api.describe import lines_body, operation, reply
 from tocsin.datacluster.service import Receipt
@@ -64,10 +74,14 @@ async def append_records(
 ) -> Response:
     """Append JSON lines. Records that do not fit go to the dead letters and are told in the receipt."""
     check_media_type(request, LINES)
+    is_gzip = encoding(request) == GZIP
     limits = api.limits
     with api.admission.share() as share:
         body = await read_bytes(request, limits.ingest_bytes, limits.body_timeout_s, share.take)
         with api.admission.place():
+            if is_gzip:
+                sent, body = len(body), await api.call_in(api.lanes.ingest, inflate, body, limits.ingest_bytes)
+                share.take(max(0, len(body) - sent))
             receipt = await api.call_in(api.lanes.ingest, api.service.ingest, name, body, idempotency_key, who)
     return reply(_receipt(receipt))
 
