@@ -35,7 +35,8 @@ def test_a_short_run_delivers_everything_exactly_once_and_leaves_nothing_running
         assert line["executions"] >= 1
         assert line["notifications"] >= line["rows"] > 0
         assert line["subscriptions"] >= line["distinct"] > 0
-    assert sum(line["subscriptions"] for line in summary["channels"]) == 600
+    assert sum(line["subscriptions"] for line in summary["channels"]) == 600 or summary["is_cut"]
+    assert 0 < summary["late_subscriptions"] < 200
     assert summary["records"]["Reports"] > summary["warm_up_reports"] > 0
     assert "Starting Spark" in done.stderr
     assert not _is_locked(tmp_path / ".demo" / "data" / "lock")

@@ -20,27 +20,31 @@ EDGE_M = 1e-6  # so close to the radius that rounding decides
 
 @dataclass(frozen=True, slots=True)
 class Foretold:
-    """``certain`` pairs must come; of ``possible`` ones, on the edge of a radius, none has to."""
+    """``certain`` pairs must come; of ``possible`` ones, on the edge of a radius or of a login, none has to."""
 
     certain: frozenset[Pair]
     possible: frozenset[Pair] = frozenset()
 
 
 def foretell(
-    channel: str, reports: Sequence[Mapping[str, Any]], backends: Mapping[int, Mapping[str, Any]]
+    channel: str,
+    reports: Sequence[Mapping[str, Any]],
+    backends: Mapping[int, Mapping[str, Any]],
+    since: Mapping[int, int],
 ) -> Foretold | None:
-    """The pairs of ``channel``, whose distinct ``backends`` have these arguments; ``None`` if nobody can know."""
+    """The pairs of ``channel``, whose distinct ``backends`` have these arguments; ``None`` if nobody can know.
+
+    A report is certain to reach those that were there before it. ``since`` says how many reports each came after.
+    """
     if channel == "NearMe":
         return None
-    kinds = _column(reports, "kind")[:, None] == _column(backends.values(), "kind")[None, :]
-    if channel == "ByKind":
-        return Foretold(_pairs(kinds, reports, backends))
-    beyond = _beyond(reports, list(backends.values()))
-    on_edge = kinds & (np.abs(beyond) <= EDGE_M)
-    return Foretold(
-        _pairs(kinds & (beyond < 0) & ~on_edge, reports, backends),
-        _pairs(on_edge, reports, backends),
-    )
+    inside = _column(reports, "kind")[:, None] == _column(backends.values(), "kind")[None, :]
+    doubtful = np.arange(len(reports))[:, None] < np.array([since[number] for number in backends])[None, :]
+    if channel != "ByKind":
+        beyond = _beyond(reports, list(backends.values()))
+        inside &= beyond < EDGE_M
+        doubtful |= beyond > -EDGE_M
+    return Foretold(_pairs(inside & ~doubtful, reports, backends), _pairs(inside & doubtful, reports, backends))
 
 
 def _beyond(

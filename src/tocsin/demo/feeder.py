@@ -1,4 +1,4 @@
-"""Sends the city's records as their time comes, and remembers when each report was accepted.
+"""Sends the city's records and logs its people in as their time comes; remembers when each report was accepted.
 
 Events are made ahead of time by a thread of their own, so that making them does not hold up sending.
 Every batch has an idempotency key: one that had to be repeated is not stored twice.
@@ -15,11 +15,12 @@ from typing import Any
 
 import msgspec
 
+from tocsin.demo.audience import Audience
 from tocsin.demo.link import Link
 from tocsin.demo.pace import Pace
 from tocsin.demo.work import Work
 from tocsin.errors import BadRecords
-from tocsin.scenarios.city import records_of
+from tocsin.scenarios.city import Intent, records_of
 from tocsin.scenarios.recording import Event
 
 STEP_S = 0.1
@@ -81,8 +82,10 @@ class Ahead:
 class Feeder:
     """``lag_s`` tells how far the channels are behind at the moment."""
 
-    def __init__(self, link: Link, ahead: Ahead, seconds: float, lag_s: Callable[[], float]) -> None:
-        self._link, self._ahead, self._seconds, self._lag_s = link, ahead, seconds, lag_s
+    def __init__(
+        self, link: Link, ahead: Ahead, audience: Audience, seconds: float, lag_s: Callable[[], float]
+    ) -> None:
+        self._link, self._ahead, self._audience, self._seconds, self._lag_s = link, ahead, audience, seconds, lag_s
         self.pace = Pace()
         self.sent: Counter[str] = Counter()  # records by dataset
         self.reports: list[dict[str, Any]] = []
@@ -114,13 +117,16 @@ class Feeder:
 
     def _send_until(self, run_s: float) -> None:
         waiting: dict[str, list[dict[str, Any]]] = {name: [] for name in _ORDER}
+        wanted: list[Intent] = []
         for event in self._ahead.until(min(run_s, self._seconds)):
-            found = records_of(event)
-            if found is not None:
+            if found := records_of(event):
                 waiting[found[0]].extend(found[1])
+            else:
+                wanted.extend(event.payload)
         for dataset, records in waiting.items():
             for first in range(0, len(records), MAX_BATCH):
                 self._send(dataset, records[first : first + MAX_BATCH])
+        self._audience.subscribe(wanted, len(self.reports), is_late=True)
 
     def _send(self, dataset: str, records: list[dict[str, Any]]) -> None:
         self.batches += 1

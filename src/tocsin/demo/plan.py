@@ -1,20 +1,25 @@
-"""What the demonstration will do: the city, its subscriptions, and a check that they can be had."""
+"""What the demonstration will do: the city, its subscriptions, and a check that they can be had.
+
+Most people are there when it begins. The last tenth log in during the run, one after the other, and
+subscribe then; the run's end is left free of them, so that they all get something.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import heapq
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from itertools import groupby
-from typing import Any
 
 from tocsin.errors import BadArgument
 from tocsin.scenarios.city import DEMO, Intent, Scenario, records_of
 from tocsin.scenarios.recording import Event
 
 SPEED = 30.0  # half an hour of the city in a minute: about 170 reports a second
-BATCH = 5_000  # subscriptions in one request
+LATE = 0.1  # share of the people who log in during the run
+LOGINS = (0.1, 0.8)  # when they do, as parts of the run
 
 
 @dataclass(frozen=True)
@@ -55,14 +60,24 @@ class Plan:
     def channels(self) -> tuple[str, ...]:
         return DEMO
 
-    def requests(self) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
-        """The channel and the arguments of each request for subscriptions."""
-        ordered = sorted(self.intents, key=lambda intent: DEMO.index(intent.channel))
-        for channel, group in groupby(ordered, key=lambda intent: intent.channel):
-            arguments: list[Mapping[str, Any]] = [intent.args for intent in group]
-            for first in range(0, len(arguments), BATCH):
-                yield channel, arguments[first : first + BATCH]
+    @property
+    def present(self) -> tuple[Intent, ...]:
+        """The subscriptions of those who are there from the beginning."""
+        return self.intents[: len(self.intents) - sum(map(len, self._arriving))]
 
     def events(self) -> Iterator[Event]:
-        """What brings records, in order of time."""
-        return (event for event in self.scenario.events(self.seconds) if records_of(event) is not None)
+        """What brings records, and the logins with what they ask for, in order of time."""
+        records = (event for event in self.scenario.events(self.seconds) if records_of(event) is not None)
+        return heapq.merge(records, self._logins(), key=lambda event: event.t)
+
+    def _logins(self) -> Iterator[Event]:
+        first, last = LOGINS
+        for number, wanted in enumerate(self._arriving):
+            at = first + (last - first) * number / len(self._arriving)
+            yield Event(self.seconds * at, "login", wanted)
+
+    @cached_property
+    def _arriving(self) -> list[tuple[Intent, ...]]:
+        """What each of those wants who log in during the run; intents are ordered by person."""
+        people = [tuple(group) for _, group in groupby(self.intents, key=lambda intent: intent.user)]
+        return people[len(people) - round(LATE * len(people)) :]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
+from tocsin.demo.audience import NAME, Audience
 from tocsin.demo.link import Link
 from tocsin.demo.tally import Tally
 
-NAME = "demo"
 WAIT_S = 1.0
 MAX_ROWS = 2_000  # short pages, so that a channel with many results does not delay the others
 
@@ -18,9 +19,9 @@ MAX_ROWS = 2_000  # short pages, so that a channel with many results does not de
 class Puller:
     """Remembers where it stands in each channel, from the positions that the cluster gave."""
 
-    def __init__(self, link: Link, channels: Iterable[str], broker: str = NAME) -> None:
-        self._link, self._path = link, f"/brokers/{broker}"
-        self.tallies = {channel: Tally() for channel in channels}
+    def __init__(self, link: Link, audience: Audience, broker: str = NAME) -> None:
+        self._link, self._audience, self._path = link, audience, f"/brokers/{broker}"
+        self.tallies = {channel: Tally() for channel in audience.backends}
         self._cursors: dict[str, str | None] = dict.fromkeys(self.tallies)
         self._lock = threading.Lock()
 
@@ -48,7 +49,7 @@ class Puller:
     def _take(self, page: Mapping[str, Any], now: float) -> bool:
         """Count a page, and put its channel last in the next request: every channel has its turn."""
         channel, tally = page["channel"], self.tallies[page["channel"]]
-        tally.add(page["results"], now)
+        tally.add(page["results"], now, partial(self._audience.reached, channel))
         if page["gap"] is not None:
             tally.gaps.append(f"results after {page['gap']['after']} were no longer kept ({page['gap']['reason']})")
         before, self._cursors[channel] = self._cursors.pop(channel), page["through"]

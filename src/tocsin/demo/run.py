@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
+from tocsin.demo.audience import NAME, Audience
 from tocsin.demo.counters import Counted, read_counters
 from tocsin.demo.expected import foretell
 from tocsin.demo.feeder import Ahead, Feeder
 from tocsin.demo.link import Link
 from tocsin.demo.plan import Plan
-from tocsin.demo.puller import NAME, Puller
+from tocsin.demo.puller import Puller
 from tocsin.demo.receiver import NoticeReceiver
 from tocsin.demo.summary import Summary, channel_line
 from tocsin.demo.verdict import problems_of
@@ -32,19 +32,16 @@ class DemoRun:
 
     def __init__(self, link: Link, plan: Plan, ahead: Ahead, receiver: NoticeReceiver) -> None:
         self._link, self._plan, self._receiver = link, plan, receiver
-        self._puller = Puller(link, plan.channels)
-        self._feeder = Feeder(link, ahead, plan.seconds, lambda: self._lag_s)
-        self._backends: dict[str, dict[int, Mapping[str, Any]]] = {channel: {} for channel in plan.channels}
+        self._audience = Audience(link, plan.channels)
+        self._puller = Puller(link, self._audience)
+        self._feeder = Feeder(link, ahead, self._audience, plan.seconds, lambda: self._lag_s)
         self._lag_s = 0.0
 
     def set_up(self) -> None:
-        """Datasets, channels, the broker and all subscriptions."""
+        """Datasets, channels, the broker and the subscriptions of those who are there."""
         broker = f"CREATE BROKER {NAME} AT '{self._receiver.url}'"
         self._link.run(";\n".join([*self._plan.scenario.statements(), broker]))
-        for channel, arguments in self._plan.requests():
-            body = {"channel": channel, "broker": NAME, "subscriptions": [{"arguments": one} for one in arguments]}
-            made = self._link.post("/subscriptions", body)["subscriptions"]
-            self._backends[channel].update({m["backend"]: one for m, one in zip(made, arguments, strict=True)})
+        self._audience.subscribe(self._plan.present)
 
     def play(self, watch: Watch) -> Summary:
         """Feed, pull and compare; the summary has a problem for everything that was not as it should be."""
@@ -102,6 +99,7 @@ class DemoRun:
             warm_up_reports=feeder.warm_up_reports,
             held_s=round(feeder.pace.held_s, 1),
             is_cut=feeder.is_cut,
+            late_subscriptions=self._audience.late,
             problems=problems,
         )
 
@@ -119,7 +117,8 @@ class DemoRun:
         late = [name for name in self._plan.channels if self._seen(name) < self._feeder.last_seq]
         problems = [f"{name}: had not seen all reports {CATCH_UP_S:.0f} s after the last" for name in late]
         for name in self._plan.channels:
-            foretold = foretell(name, self._feeder.reports, self._backends[name])
+            backends = self._audience.backends[name]
+            foretold = foretell(name, self._feeder.reports, backends.arguments, backends.since)
             told = self._receiver.notices
             problems += problems_of(name, self._puller.tallies[name], counted.get(name, Counted()), foretold, told)
         return problems

@@ -12,7 +12,10 @@ from tocsin.demo.tally import Tally, quantiles_ms
 
 @dataclass(frozen=True, slots=True)
 class ChannelLine:
-    """Latency runs from a record's receipt to the result in the broker's hands, the wait for a tick included."""
+    """A notification is a row for one subscription, however many share it.
+
+    Latency runs from a record's receipt to the result in the broker's hands, the wait for a tick included.
+    """
 
     channel: str
     mode: str
@@ -42,6 +45,7 @@ class Summary:
     warm_up_reports: int = 0
     held_s: float = 0.0
     is_cut: bool = False
+    late_subscriptions: int = 0
     problems: Sequence[str] = field(default_factory=tuple)
 
     @property

@@ -1,23 +1,26 @@
-"""What the broker received from one channel, pair by pair.
+"""What the broker received from one channel.
 
-A notification is a pair of a report and a backend subscription. In every channel of the demonstration
-a report reaches a subscription at most once, so a pair that comes again was doubled.
+A row names the backend subscriptions that it is for; a row and one of them is a match. A notification is a
+row for one person's subscription: each match makes as many as people share it. In every channel of the
+demonstration a report reaches a backend subscription at most once, so a pair that comes again was doubled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 Pair = tuple[str, int]
+Reached = Callable[[Sequence[int], str], int]
 
 
 @dataclass(slots=True)
 class Tally:
     rows: int = 0
+    matches: int = 0
     notifications: int = 0
     pairs: set[Pair] = field(default_factory=set)
     ids: set[str] = field(default_factory=set)
@@ -25,12 +28,13 @@ class Tally:
     gaps: list[str] = field(default_factory=list)
     arrivals: list[tuple[str, float]] = field(default_factory=list)  # report, when its row was in our hands
 
-    def add(self, results: Iterable[Mapping[str, Any]], at: float) -> None:
-        """Count a page of results that came ``at`` this time."""
+    def add(self, results: Iterable[Mapping[str, Any]], at: float, reached: Reached) -> None:
+        """Count a page of results that came ``at`` this time; ``reached`` counts the people behind a row."""
         for result in results:
             report, backends = result["payload"]["report_id"], result["backends"]
             self.rows += 1
-            self.notifications += len(backends)
+            self.matches += len(backends)
+            self.notifications += reached(backends, result["position"])
             self.arrivals.append((report, at))
             self._note(result["id"], [(report, backend) for backend in backends])
 

@@ -87,9 +87,10 @@ def closing_lines(summary: Summary) -> list[str]:
         f"Records: {records}.",
         f"Executions: {sum(line.executions for line in summary.channels):,}, each for all subscriptions of its "
         f"channel: {subscriptions:,} subscriptions, {distinct:,} distinct parameter sets.",
-        f"Results: {sum(line.rows for line in summary.channels):,} rows for "
-        f"{sum(line.notifications for line in summary.channels):,} notifications; the broker was told "
-        f"{summary.notices:,} times.",
+        f"Logins: {summary.late_subscriptions:,} of the subscriptions were made by people who came during the run.",
+        f"Results: {sum(line.rows for line in summary.channels):,} rows, which are "
+        f"{sum(line.notifications for line in summary.channels):,} notifications: one for each subscription that a row "
+        f"reaches. The broker was told {summary.notices:,} times.",
         "Latency: from a record's receipt to its result in the broker's hands. Channels with a period wait for "
         "their next tick first, and that wait is included. "
         f"The first {summary.warm_up_reports:,} reports, with which Spark warmed up, are not.",

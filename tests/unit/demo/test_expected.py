@@ -18,6 +18,10 @@ def world(seed, reports=60, backends=25):
     return made, wanted
 
 
+def from_the_start(backends):
+    return dict.fromkeys(backends, 0)
+
+
 def naive(reports, backends, matches):
     return {(r["report_id"], number) for r in reports for number, args in backends.items() if matches(r, args)}
 
@@ -25,7 +29,7 @@ def naive(reports, backends, matches):
 @pytest.mark.parametrize("seed", range(3))
 def test_by_kind_pairs_every_report_with_the_subscriptions_to_its_kind(seed):
     reports, backends = world(seed)
-    found = foretell("ByKind", reports, backends)
+    found = foretell("ByKind", reports, backends, from_the_start(backends))
     assert found.certain == naive(reports, backends, lambda r, a: r["kind"] == a["kind"])
     assert found.possible == frozenset()
 
@@ -38,7 +42,7 @@ def test_circles_pair_reports_of_the_kind_inside_them(channel, seed):
     def inside(r, a):
         return r["kind"] == a["kind"] and math.dist((r["x"], r["y"]), (a["x"], a["y"])) < a["radius"]
 
-    found = foretell(channel, reports, backends)
+    found = foretell(channel, reports, backends, from_the_start(backends))
     assert found.certain == naive(reports, backends, inside)
     assert found.certain
 
@@ -46,14 +50,24 @@ def test_circles_pair_reports_of_the_kind_inside_them(channel, seed):
 def test_a_report_on_the_edge_may_come_or_not():
     reports = [{"report_id": "r1", "kind": "fire", "x": 300.0, "y": 400.0}]
     backends = {7: {"kind": "fire", "x": 0.0, "y": 0.0, "radius": 500.0}}
-    found = foretell("NearPlace", reports, backends)
+    found = foretell("NearPlace", reports, backends, from_the_start(backends))
     assert (found.certain, found.possible) == (frozenset(), {("r1", 7)})
 
 
 def test_where_people_are_at_a_tick_cannot_be_foretold():
-    assert foretell("NearMe", *world(1)) is None
+    assert foretell("NearMe", *world(1), {}) is None
 
 
 @pytest.mark.parametrize("channel", ["ByKind", "NearPlace"])
 def test_without_reports_nothing_is_to_come(channel):
-    assert foretell(channel, [], world(1)[1]).certain == frozenset()
+    backends = world(1)[1]
+    assert foretell(channel, [], backends, from_the_start(backends)).certain == frozenset()
+
+
+@pytest.mark.parametrize("channel", ["ByKind", "NearPlace"])
+def test_what_was_on_its_way_at_a_login_may_come_or_not(channel):
+    reports = [{"report_id": f"r{n}", "kind": "fire", "x": 0.0, "y": 0.0} for n in range(4)]
+    backends = {number: {"kind": "fire", "x": 0.0, "y": 0.0, "radius": 500.0} for number in (7, 8)}
+    found = foretell(channel, reports, backends, {7: 0, 8: 3})
+    assert found.certain == {("r0", 7), ("r1", 7), ("r2", 7), ("r3", 7), ("r3", 8)}
+    assert found.possible == {("r0", 8), ("r1", 8), ("r2", 8)}

@@ -6,8 +6,10 @@ import threading
 import pytest
 
 from tocsin.demo import feeder
+from tocsin.demo.audience import Audience
 from tocsin.demo.feeder import Ahead, Feeder
 from tocsin.errors import BadRecords
+from tocsin.scenarios.city import Intent
 from tocsin.scenarios.recording import Event
 
 
@@ -16,6 +18,10 @@ class Taker:
 
     def __init__(self):
         self.batches = []
+
+    def post(self, path, body):
+        made = [{"backend": 1, "position": f"after {len(self.batches)}"} for _ in body["subscriptions"]]
+        return {"subscriptions": made}
 
     def append(self, dataset, lines, key):
         records = [json.loads(line) for line in lines.splitlines()]
@@ -41,7 +47,7 @@ def city(until_s=0.4, gap_s=0.02):
 def feed(events, seconds, lag_s=0.0, taker=None):
     taker = taker or Taker()
     ahead = Ahead(events)
-    made = Feeder(taker, ahead, seconds, lambda: lag_s)
+    made = Feeder(taker, ahead, Audience(taker, ["ByKind"]), seconds, lambda: lag_s)
     return made, taker, ahead
 
 
@@ -64,6 +70,15 @@ def test_what_reports_are_joined_with_goes_first():
     made, taker, _ = feed(city(), 0.4)
     made.warm_up()
     assert [dataset for dataset, _, _ in taker.batches] == ["Shelters", "UserLocations", "Reports"]
+
+
+def test_who_logs_in_subscribes_after_the_records_of_that_moment():
+    wanted = (Intent("u9", "ByKind", {"kind": "fire"}), Intent("u9", "ByKind", {"kind": "flood"}))
+    made, _, _ = feed(iter([report(0.0, 0), Event(0.1, "login", wanted), report(0.2, 1)]), 0.15)
+    made.warm_up()
+    backends = made._audience.backends["ByKind"]
+    assert (backends.since, backends.positions) == ({1: 1}, {1: ["after 1", "after 1"]})
+    assert made._audience.late == 2
 
 
 def test_large_steps_are_cut_into_batches(monkeypatch):

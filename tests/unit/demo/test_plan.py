@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tocsin.demo.audience import requests
 from tocsin.demo.plan import Plan
 from tocsin.errors import BadArgument
 
@@ -16,14 +17,20 @@ def plan():
 
 
 def test_the_requests_hold_every_subscription_channel_by_channel(plan):
-    asked = [(channel, len(arguments)) for channel, arguments in plan.requests()]
+    asked = [(channel, len(arguments)) for channel, arguments in requests(plan.intents)]
     assert {channel for channel, _ in asked} == set(plan.channels)
     assert len(asked) == len(plan.channels)
     assert sum(count for _, count in asked) == 150
 
 
-def test_only_what_brings_records_is_an_event(plan):
-    assert {event.kind for event in plan.events()} == {"shelters", "locations", "report"}
+def test_the_last_tenth_of_the_people_log_in_during_the_run(plan):
+    events = list(plan.events())
+    assert {event.kind for event in events} == {"shelters", "locations", "report", "login"}
+    assert [event.t for event in events] == sorted(event.t for event in events)
+    logins = [event.payload for event in events if event.kind == "login"]
+    assert plan.present + tuple(intent for wanted in logins for intent in wanted) == plan.intents
+    assert len(logins) == round(0.1 * len({intent.user for intent in plan.intents}))
+    assert all(len({intent.user for intent in wanted}) == 1 for wanted in logins)
 
 
 def test_more_subscriptions_than_people_ask_for_are_refused_with_the_number():

@@ -7,6 +7,7 @@ from tocsin.cli.http import ClusterClient, ClusterProblem
 from tocsin.datacluster.api import ApiServer, ServerOptions, create_app
 from tocsin.datacluster.service import Wanted
 from tocsin.demo import puller
+from tocsin.demo.audience import Audience
 from tocsin.demo.puller import Puller
 from tocsin.tokens import LOCAL_ADMIN
 
@@ -33,20 +34,20 @@ def publish(service, *reports):
 
 
 def test_results_are_counted_once_and_acknowledged(client, service):
-    broker = Puller(client, [CHANNEL], BROKER)
+    broker = Puller(client, Audience(client, [CHANNEL], BROKER), BROKER)
     publish(service, "r1", "r2")
     broker.drain()
     publish(service, "r3")
     broker.drain()
     tally = broker.tallies[CHANNEL]
-    assert (tally.rows, tally.notifications, tally.doubled) == (3, 3, 0)
+    assert (tally.rows, tally.matches, tally.doubled) == (3, 3, 0)
     assert {report for report, _ in tally.pairs} == {"r1", "r2", "r3"}
     assert service.acks[CHANNEL] == service.results[-1][1].position
 
 
 def test_many_results_come_in_several_pages(client, service, monkeypatch):
     monkeypatch.setattr(puller, "MAX_ROWS", 2)
-    broker = Puller(client, [CHANNEL], BROKER)
+    broker = Puller(client, Audience(client, [CHANNEL], BROKER), BROKER)
     publish(service, *(f"r{n}" for n in range(7)))
     assert broker.pull(0.0), "there was more"
     broker.drain()
@@ -56,7 +57,7 @@ def test_many_results_come_in_several_pages(client, service, monkeypatch):
 def test_results_that_are_gone_are_noted(client, service):
     publish(service, "r1", "r2", "r3")
     service.forget_through(service.results[1][1].position)
-    broker = Puller(client, [CHANNEL], BROKER)
+    broker = Puller(client, Audience(client, [CHANNEL], BROKER), BROKER)
     broker.drain()
     tally = broker.tallies[CHANNEL]
     assert (tally.rows, len(tally.gaps)) == (1, 1)
@@ -64,4 +65,4 @@ def test_results_that_are_gone_are_noted(client, service):
 
 def test_a_broker_that_nobody_created_is_refused(client):
     with pytest.raises(ClusterProblem, match="elsewhere"):
-        Puller(client, [CHANNEL], "elsewhere").pull(0.0)
+        Puller(client, Audience(client, [CHANNEL]), "elsewhere").pull(0.0)

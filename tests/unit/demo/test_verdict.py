@@ -16,7 +16,8 @@ EXPECTED = Foretold(frozenset({("r1", 1), ("r1", 2), ("r2", 1)}))
 
 def received(*rows):
     tally = Tally()
-    tally.add([{"id": i, "backends": b, "payload": {"report_id": r}} for i, r, b in rows], 0.0)
+    made = [{"id": i, "position": "p", "backends": b, "payload": {"report_id": r}} for i, r, b in rows]
+    tally.add(made, 0.0, lambda backends, position: 7)
     return tally
 
 
@@ -40,13 +41,13 @@ def test_nothing_expected_and_nothing_received_is_no_problem():
     [
         (
             lambda: judge(received(*ALL, ALL[1]), replace(GOOD, rows=3, matched=4)),
-            "1 notifications came more than once",
+            "1 matches came more than once",
         ),
-        (lambda: judge(received(*ALL), replace(GOOD, matched=5)), "3 notifications came, and the cluster matched 5"),
+        (lambda: judge(received(*ALL), replace(GOOD, matched=5)), "3 matches came, and the cluster found 5"),
         (lambda: judge(received(*ALL), replace(GOOD, rows=9)), "2 result rows came, and the cluster stored 9"),
         (lambda: judge(received(*ALL), told={}), "the broker was told of none"),
-        (lambda: judge(received(ALL[0]), Counted(1, 0, 1, 2)), "1 notifications are missing, such as r2"),
-        (lambda: judge(received(*ALL), foretold=Foretold(frozenset({("r1", 1)}))), "2 notifications should not be"),
+        (lambda: judge(received(ALL[0]), Counted(1, 0, 1, 2)), "1 matches are missing, such as r2"),
+        (lambda: judge(received(*ALL), foretold=Foretold(frozenset({("r1", 1)}))), "2 matches should not be"),
     ],
     ids=["doubled", "not what matched", "not what was stored", "never told", "missing", "strange"],
 )

@@ -52,7 +52,9 @@ def test_the_table_fits_a_small_terminal():
 
 
 def test_the_summary_says_what_was_shared_and_that_ticks_are_waited_for():
-    text = "\n".join(closing_lines(SUMMARY))
+    text = "\n".join(closing_lines(replace(SUMMARY, late_subscriptions=310)))
+    assert "310 of the subscriptions were made by people who came during the run" in text
+    assert "1,800 rows, which are 14,000 notifications: one for each subscription" in text
     assert "3,000 subscriptions, 16 distinct parameter sets" in text
     assert "that wait is included" in text
     assert "none missing, none doubled" in text
