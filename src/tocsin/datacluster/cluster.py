@@ -46,7 +46,15 @@ from tocsin.datacluster.serving import Serving
 from tocsin.datacluster.showing import Showing
 from tocsin.datacluster.spark.engine import Engine, EngineOptions
 from tocsin.datacluster.spark.jobs import Jobs
-from tocsin.datacluster.spark.session import SparkOptions, jvm_is_alive, jvm_pid, start_session, stop_session
+from tocsin.datacluster.spark.session import (
+    SPARK_IS_GONE,
+    SparkOptions,
+    jvm_is_alive,
+    jvm_pid,
+    needing_spark,
+    start_session,
+    stop_session,
+)
 from tocsin.datacluster.statements import Statements
 from tocsin.datacluster.storage.dataset import StoreOptions
 from tocsin.datacluster.storage.directory import DataDirectory
@@ -211,7 +219,8 @@ class Cluster:
     # --- what others ask -----------------------------------------------------------------------
 
     def execute(self, text: str, who: Principal) -> list[Answer]:
-        return self._statements.run(text, who)
+        with needing_spark():
+            return self._statements.run(text, who)
 
     def ingest(self, dataset: str, body: bytes, key: str | None, who: Principal) -> Receipt:
         _need(who, "ingest", dataset)
@@ -285,8 +294,7 @@ class Cluster:
         if not self._is_ready:
             return Status(False, self._reason, self._started_at)
         if not jvm_is_alive():
-            reason = "Spark's Java process has ended: records are still accepted, channels wait for a restart"
-            return Status(False, reason, self._started_at)
+            return Status(False, SPARK_IS_GONE, self._started_at)
         spark = {"master": self._config.cluster.master, "version": pyspark.__version__}
         totals = {
             "records": sum(s.head for s in self._datasets.values()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from tocsin.datacluster.api.connection import ConnectionLimits
 from tocsin.datacluster.api.limits import ApiLimits
 from tocsin.datacluster.api.server import ApiServer, ServerOptions, Tls
 from tocsin.datacluster.cluster import Cluster
+from tocsin.datacluster.spark.session import SPARK_IS_GONE, wait_for_jvm
+from tocsin.errors import Unavailable
 from tocsin.tokens import Principal, ensure_secret, read_secret, verify
 
 log = logging.getLogger(__name__)
@@ -19,7 +22,11 @@ _AFTER_408_S = 5.0  # for the sender of a slow body to read that it is too slow
 
 
 def run(config: Config, on_ready: Callable[[str], None] = lambda url: None) -> None:
-    """Serve until SIGTERM or SIGINT; returns when everything is stopped. ``on_ready`` hears the address."""
+    """Serve until SIGTERM or SIGINT; returns when everything is stopped. ``on_ready`` hears the address.
+
+    Without Spark's Java process nothing is evaluated, and a new one cannot take over its views and caches:
+    then the cluster drains and Unavailable ends the program, so that whoever supervises it starts it again.
+    """
     cluster = Cluster(config)
     ensure_secret(config.secret_path)
     server = make_server(cluster, config)  # a port that is taken is told before Spark starts
@@ -28,9 +35,27 @@ def run(config: Config, on_ready: Callable[[str], None] = lambda url: None) -> N
     try:
         log.info("serving at %s", server.url)
         on_ready(server.url)
+        is_lost = _watch_spark(server)
         server.run()
     finally:
         cluster.close()
+    if is_lost.is_set():
+        raise Unavailable(SPARK_IS_GONE)
+
+
+def _watch_spark(server: ApiServer) -> threading.Event:
+    """Drain the server when the JVM ends; the event tells that it was no drain that ended it."""
+    is_lost = threading.Event()
+
+    def watch() -> None:
+        wait_for_jvm()
+        if not server.is_stopping:
+            log.error("Spark's Java process has ended")
+            is_lost.set()
+            server.stop()
+
+    threading.Thread(target=watch, name="spark-watch", daemon=True).start()
+    return is_lost
 
 
 def make_server(cluster: Cluster, config: Config) -> ApiServer:

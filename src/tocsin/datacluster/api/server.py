@@ -68,6 +68,10 @@ class ApiServer:
         host = f"[{self._options.host}]" if ":" in self._options.host else self._options.host
         return f"{'https' if self._options.tls else 'http'}://{host}:{self.port}"
 
+    @property
+    def is_stopping(self) -> bool:
+        return self._server.should_exit
+
     def run(self) -> None:
         """Serve in this thread, which must be the main one for signals to count."""
         try:

@@ -14,24 +14,34 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkRuntimeError
+from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from tocsin.datacluster.spark.settings import SparkOptions, settings
-from tocsin.errors import Unavailable
+from tocsin.errors import TocsinError, Unavailable
 
-__all__ = ["SparkOptions", "jvm_is_alive", "jvm_pid", "start_session", "stop_session"]
+__all__ = [
+    "SPARK_IS_GONE", "SparkOptions", "jvm_is_alive", "jvm_pid", "needing_spark", "start_session", "stop_session",
+    "wait_for_jvm",
+]  # fmt: skip
 
 _LOG4J = Path(__file__).with_name("log4j2.properties")
 _LOG_DIR_KEY = "spark.tocsin.logDir"
 _OWNED_KEY = "spark.tocsin.logDirIsTemporary"
 _JVM_EXIT_S = 20.0
+_CONNECTIONS_CLOSE_FIRST_S = 2.0  # a process that dies is gone for its peers before it is for its parent
+
+SPARK_IS_GONE = (
+    "Spark's Java process has ended, and the cluster stops with it; nothing is lost, start it again "
+    "(spark.out and spark.log in the data directory may say why; a heap that is too small is cluster.driver_memory)"
+)
 
 
 def start_session(options: SparkOptions | None = None) -> SparkSession:
@@ -72,8 +82,37 @@ def jvm_pid(spark: SparkSession) -> int:
 
 def jvm_is_alive() -> bool:
     """Whether the process of this process's Spark driver still runs."""
+    return _outlives(0.0)
+
+
+def wait_for_jvm() -> None:
+    """Return when the process of this process's Spark driver has ended."""
+    _outlives(None)
+
+
+def _outlives(patience_s: float | None) -> bool:
+    """Whether the JVM still runs after a while."""
     process = SparkContext._gateway.proc if SparkContext._gateway is not None else None
-    return process is not None and process.poll() is None
+    if process is None:
+        return False
+    try:
+        process.wait(patience_s)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
+
+
+@contextlib.contextmanager
+def needing_spark() -> Iterator[None]:
+    """Whatever fails in here because the JVM is gone is Unavailable; errors of ours are told as they are."""
+    try:
+        yield
+    except (TocsinError, PySparkException, Py4JJavaError):
+        raise
+    except Exception as problem:
+        if _outlives(_CONNECTIONS_CLOSE_FIRST_S):
+            raise
+        raise Unavailable(SPARK_IS_GONE) from problem
 
 
 def _check_possible() -> None:

@@ -53,14 +53,16 @@ class TestEveryNoun:
         assert self._call(ledger, "drop", noun, spec.name.lower()) == first
         assert self._call(ledger, "create", noun, spec, 5.0).id > first.id
 
-    def test_replacing_keeps_the_id(self, ledger: Ledger, noun: str, spec: Any) -> None:
-        first = self._call(ledger, "create", noun, spec, 5.0)
-        assert self._call(ledger, "replace", noun, spec) == first
-
     def test_a_missing_one_names_the_nearest(self, ledger: Ledger, noun: str, spec: Any) -> None:
         self._call(ledger, "create", noun, spec, 5.0)
         with pytest.raises(NotFound, match=f"there is no {noun}"):
             self._call(ledger, "drop", noun, spec.name + "x")
+
+
+@pytest.mark.parametrize(("noun", "spec"), [("dataset", DATASET), ("channel", CHANNEL)])
+def test_replacing_keeps_the_id(ledger: Ledger, noun: str, spec: Any) -> None:
+    first = ledger.write(lambda tx: getattr(catalog, f"create_{noun}")(tx, spec, 5.0))
+    assert ledger.write(lambda tx: getattr(catalog, f"replace_{noun}")(tx, spec)) == first
 
 
 def test_states_are_kept(ledger: Ledger) -> None:
@@ -87,7 +89,9 @@ def test_a_dropped_channel_leaves_nothing_behind(ledger: Ledger) -> None:
         ledger.write(lambda tx: catalog.drop_dataset(tx, "users"))
     with pytest.raises(InUse, match="broker 'B' is in use by 1 subscription"):
         ledger.write(lambda tx: catalog.drop_broker(tx, "b"))
-    ledger.write(lambda tx: catalog.drop_channel(tx, "near"))
+    with pytest.raises(InUse, match="channel 'Near' is in use by 1 subscription"):
+        ledger.write(lambda tx: catalog.drop_channel(tx, "near"))
+    ledger.write(lambda tx: catalog.drop_channel(tx, "near", cascade=True))
     for table in ("subscription", "backend_subscription", "channel_window", "execution", "result_file", "outbox",
                   "acknowledgement", "channel_progress"):  # fmt: skip
         assert ledger.read(lambda tx, t=table: tx.rows(f"SELECT * FROM {t}")) == []
