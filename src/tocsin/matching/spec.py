@@ -34,6 +34,9 @@ class Equal:
     probe: str
     param: str
 
+    def __str__(self) -> str:
+        return f"{self.probe} = :{self.param}"
+
 
 @dataclass(frozen=True, slots=True)
 class Member:
@@ -41,6 +44,9 @@ class Member:
 
     probe: str
     param: str
+
+    def __str__(self) -> str:
+        return f"{self.probe} IN (:{self.param})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,9 @@ class Compare:
     probe: str
     op: Op
     param: str
+
+    def __str__(self) -> str:
+        return f"{self.probe} {self.op} :{self.param}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +70,9 @@ class HasWord:
 
     probe: str
     param: str
+
+    def __str__(self) -> str:
+        return f"has_word({self.probe}, :{self.param})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +92,12 @@ class Near:
     radius_param: str | None = None
     radius_probe: str | None = None
     radius_const: float | None = None
+
+    def __str__(self) -> str:
+        name = "distance" if self.metric is Metric.PLANAR else "distance_m"
+        radius = f":{self.radius_param}" if self.radius_param else self.radius_probe or self.radius_const
+        places = f"{self.x_probe}, {self.y_probe}, :{self.x_param}, :{self.y_param}"
+        return f"{name}({places}) {'<=' if self.inclusive else '<'} {radius}"
 
 
 Predicate = Equal | Member | Compare | HasWord | Near
