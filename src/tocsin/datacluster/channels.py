@@ -128,17 +128,18 @@ class Channels(Mapping[str, Channel]):
             with self._taken_out(channel):
                 self._ledger.write(lambda tx: catalog.drop_channel(tx, channel.spec.name, cascade=cascade))
                 del self._channels[name.lower()]
-            channel.subscriptions.drop()
+                channel.subscriptions.drop()
             shutil.rmtree(self._directory(channel.id), ignore_errors=True)
             self.on_drop(channel.spec.name)
 
     @contextmanager
     def _taken_out(self, channel: Channel) -> Iterator[None]:
-        """Nothing runs for a channel; afterwards what goes by its name is scheduled, changed or not."""
+        """Nothing runs for a channel, no compaction either; afterwards what goes by its name is scheduled."""
         name = channel.spec.name.lower()
         self._ticker.remove(channel)
         try:
-            yield
+            with channel.subscriptions.steady():
+                yield
         finally:
             if name in self._channels:
                 self._enter(self._channels[name])

@@ -20,6 +20,7 @@ from tocsin.errors import NotFound
 from tocsin.model.catalog import Retention
 
 log = logging.getLogger(__name__)
+_SWEEP_EVERY = 12  # rounds: it looks at every result file
 
 
 class Housekeeping:
@@ -30,6 +31,7 @@ class Housekeeping:
         self._ledger, self._datasets, self._channels, self._results = ledger, datasets, channels, results
         self._clock, self._default_retain, self._interval_s = clock, default_retain, interval_s
         self._stop = threading.Event()
+        self._rounds = 0
         self._thread = threading.Thread(target=self._loop, name="housekeeping", daemon=True)
 
     def start(self) -> None:
@@ -45,15 +47,22 @@ class Housekeeping:
         for channel in list(self._channels.values()):
             self._guard(f"index of {channel.spec.name}", lambda c=channel: self.compact_index(c))  # type: ignore[misc]
             self._guard(f"results of {channel.spec.name}", lambda c=channel: self._expire_results(c))  # type: ignore[misc]
+        if self._rounds % _SWEEP_EVERY == 0:
+            self._guard("left-over results", self._results.sweep)
+        self._rounds += 1
         self._guard("progress of datasets", self._datasets.note_progress)
         for name in list(self._datasets):
             self._guard(f"dataset {name}", lambda n=name: self._tidy_dataset(n))  # type: ignore[misc]
 
     def compact_index(self, channel: Channel) -> None:
-        """Make the next base of a channel's subscriptions when enough has changed."""
+        """Make the next base of a channel's subscriptions when enough has changed.
+
+        Parameter sets that nobody held when it was made are not in it, and need not be told from it any more.
+        """
         if channel.subscriptions.needs_compaction():
             watermark = self._ledger.write(subscriptions.current_version)
-            channel.subscriptions.compact(watermark)
+            if channel.subscriptions.compact(watermark):
+                self._ledger.write(lambda tx: subscriptions.purge(tx, channel.id, watermark))
 
     def _expire_results(self, channel: Channel) -> None:
         own, default = channel.spec.retain, self._default_retain
@@ -74,7 +83,7 @@ class Housekeeping:
         while not self._stop.wait(self._interval_s):
             self.round()
 
-    def _guard(self, what: str, work: Callable[[], None]) -> None:
+    def _guard(self, what: str, work: Callable[[], object]) -> None:
         if self._stop.is_set():
             return
         try:

@@ -27,10 +27,10 @@ from tocsin.datacluster.spark.jobs import POOL
 from tocsin.datacluster.spark.prepared import bound_sql, timestamp_sql
 from tocsin.datacluster.spark.relations import Relations, arrow_frame, rename_sql
 from tocsin.datacluster.storage import subscriptions
-from tocsin.datacluster.storage.arrow_types import arrow_type
 from tocsin.datacluster.storage.ledger import Ledger
 from tocsin.datacluster.storage.results import ResultStore
 from tocsin.errors import InvalidQuery, LimitExceeded, Span
+from tocsin.model.arrow import arrow_type
 from tocsin.model.catalog import Column
 from tocsin.model.position import START
 from tocsin.model.types import SqlType

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,11 +23,11 @@ from tocsin.datacluster.arguments import values_of
 from tocsin.datacluster.attachments import Attachments, Ids
 from tocsin.datacluster.spark.subscriptions import SubscriptionTables
 from tocsin.datacluster.storage import subscriptions as table
-from tocsin.datacluster.storage.arrow_types import arrow_type
 from tocsin.datacluster.storage.transaction import Tx
 from tocsin.matching.maintain import CompactionRule, SubscriptionIndex
 from tocsin.matching.refs import IndexRef
 from tocsin.matching.spec import IndexSpec
+from tocsin.model.arrow import arrow_type
 from tocsin.model.catalog import ChannelSpec
 
 _LOAD_CHUNK = 100_000
@@ -117,11 +118,16 @@ class Subscribers:
     def needs_compaction(self) -> bool:
         return self._index.needs_compaction()
 
-    def compact(self, watermark: int) -> None:
-        """Make the next base, which holds everything up to the ledger's version ``watermark``."""
-        self._index.compact(watermark)
+    def compact(self, watermark: int) -> bool:
+        """Make the next base, which holds everything up to the ledger's version ``watermark``; whether it did."""
+        return self._index.compact(watermark)
+
+    def steady(self) -> AbstractContextManager[object]:
+        """While this is held no base is being written; taking it waits for one that is."""
+        return self._index.steady()
 
     def drop(self) -> None:
+        """Call it within ``steady``: the files may be deleted afterwards."""
         if self._tables is not None:
             self._tables.drop()
         self._index.close()

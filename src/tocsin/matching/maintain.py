@@ -24,7 +24,6 @@ import shutil
 import threading
 import uuid
 from collections import Counter
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,7 +79,7 @@ class SubscriptionIndex:
         self._is_pending_dirty = self._is_removed_dirty = False
         self._uses: Counter[IndexRef] = Counter()
         self._draft: Path | None = None  # the base that a compaction is writing
-        self._worker: ThreadPoolExecutor | None = None
+        self._is_closed = False
         self._sweep()
 
     @property
@@ -154,11 +153,16 @@ class SubscriptionIndex:
                 ids, params = self._pending.contents()
                 return self._ref, Parts(self._base, ids, params, np.array(sorted(self._removed), np.uint32))
 
-    def compact(self, watermark: int) -> None:
-        """Write the next base and swap it in; others may add, remove and take snapshots meanwhile."""
+    def compact(self, watermark: int) -> bool:
+        """Write the next base and swap it in; others may add, remove and take snapshots meanwhile.
+
+        Whether it was written: a closed index writes none.
+        """
         if watermark < 0:
             raise BadArgument("watermark", "a number from 0", watermark)
         with self._compacting:
+            if self._is_closed:
+                return False
             with self._state:
                 old, removed, (ids, params) = self._base, set(self._removed), self._pending.contents()
             next_base = self._written(old, removed, ids, params, watermark)
@@ -166,16 +170,15 @@ class SubscriptionIndex:
                 with self._state:
                     self._swap(next_base, old, removed, ids)
                 self._write_changes()
+        return True
 
-    def compact_soon(self, watermark: int) -> Future[None]:
-        """The same in a thread of its own."""
-        self._worker = self._worker or ThreadPoolExecutor(1, "compaction")
-        return self._worker.submit(self.compact, watermark)
+    def steady(self) -> threading.Lock:
+        """While this is held no base is being written; taking it waits for one that is."""
+        return self._compacting
 
     def close(self) -> None:
-        """Wait for a running compaction. Pending changes are not kept."""
-        if self._worker:
-            self._worker.shutdown()
+        """Write no more bases. Pending changes are not kept. Whoever deletes the files holds ``steady``."""
+        self._is_closed = True
 
     # -- the sets -------------------------------------------------------------------------------
 

@@ -16,24 +16,9 @@ from tocsin.errors import BadArgument
 from tocsin.matching.columns import flat
 from tocsin.matching.encode import Columns
 from tocsin.matching.spec import IndexSpec
-from tocsin.model.types import SqlType
+from tocsin.model.arrow import arrow_type
 
 _SLACK = 1000  # dead rows that are kept without a thought
-
-_SCALARS = {
-    "BOOLEAN": pa.bool_(),
-    "INT": pa.int32(),
-    "BIGINT": pa.int64(),
-    "DOUBLE": pa.float64(),
-    "STRING": pa.string(),
-    "TIMESTAMP": pa.timestamp("us", "UTC"),
-    "DATE": pa.date32(),
-}
-
-
-def arrow_type(sql: SqlType) -> pa.DataType:
-    scalar = pa.decimal128(sql.precision, sql.scale) if sql.name == "DECIMAL" else _SCALARS[sql.name]
-    return pa.list_(scalar) if sql.is_array else scalar
 
 
 def params_schema(spec: IndexSpec) -> pa.Schema:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pickle
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -146,7 +147,7 @@ def test_changes_during_a_compaction_are_kept(tmp_path: Path, monkeypatch: pytes
         return write(*args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(maintain, "write_base", slow)
-    done = index.compact_soon(2)
+    done = ThreadPoolExecutor(1).submit(index.compact, 2)
     assert is_writing.wait(10)
     add(index, 1, 12)
     index.remove(numbers(2, 10))
@@ -156,8 +157,38 @@ def test_changes_during_a_compaction_are_kept(tmp_path: Path, monkeypatch: pytes
     assert seen(index) == [1, 3, 11, 12]
     assert index.pending == 4
     index.compact(3)
-    index.close()
     assert (seen(index), index.pending) == ([1, 3, 11, 12], 0)
+
+
+def test_files_may_be_deleted_once_a_compaction_has_ended_and_the_index_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = SubscriptionIndex(SPEC, tmp_path)
+    add(index, 1, 2)
+    is_writing, may_write, deleted = threading.Event(), threading.Event(), threading.Event()
+    write = maintain.write_base
+
+    def slow(*args: object) -> object:
+        is_writing.set()
+        assert may_write.wait(10)
+        assert not deleted.is_set(), "its directory went away under the compaction"
+        return write(*args)  # type: ignore[arg-type]
+
+    def delete() -> None:
+        with index.steady():
+            index.close()
+        deleted.set()
+
+    monkeypatch.setattr(maintain, "write_base", slow)
+    with ThreadPoolExecutor(2) as threads:
+        compaction = threads.submit(index.compact, 2)
+        assert is_writing.wait(10)
+        deletion = threads.submit(delete)
+        may_write.set()
+        compaction.result(10)
+        deletion.result(10)
+    assert not index.compact(3)
+    assert index.watermark == 2, "a closed index writes no more bases"
 
 
 def test_a_failed_write_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,8 +29,8 @@ from tocsin.compiler.plan import (
 from tocsin.datacluster.spark.payload import payload_sql
 from tocsin.datacluster.spark.relations import arrow_frame, rename_sql
 from tocsin.datacluster.spark.subscriptions import layout
-from tocsin.datacluster.storage.arrow_types import arrow_type
 from tocsin.errors import InvalidQuery
+from tocsin.model.arrow import arrow_type
 from tocsin.model.catalog import ChannelSpec, DatasetSpec
 
 _NOW = "TIMESTAMP '1970-01-01 00:00:00'"

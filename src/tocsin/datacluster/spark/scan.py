@@ -21,7 +21,7 @@ from pyspark.sql import functions as sql
 from tocsin.compiler.plan import SEQUENCE
 from tocsin.datacluster.spark.prepared import bound_sql, timestamp_sql
 from tocsin.datacluster.spark.worker import SUMMARY_SQL, Probe, match_partition
-from tocsin.datacluster.storage.arrow_types import arrow_type
+from tocsin.model.arrow import arrow_type
 from tocsin.model.types import SqlType
 
 if TYPE_CHECKING:

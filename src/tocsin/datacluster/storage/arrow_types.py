@@ -1,4 +1,4 @@
-"""The Arrow form of SQL types and of a dataset's columns."""
+"""The Arrow form of a dataset's columns."""
 
 from __future__ import annotations
 
@@ -6,27 +6,8 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
+from tocsin.model.arrow import arrow_type
 from tocsin.model.catalog import Column, DatasetSpec
-from tocsin.model.types import SqlType
-
-_SCALARS = {
-    "BOOLEAN": pa.bool_(),
-    "INT": pa.int32(),
-    "BIGINT": pa.int64(),
-    "DOUBLE": pa.float64(),
-    "STRING": pa.string(),
-    "TIMESTAMP": pa.timestamp("us", tz="UTC"),
-    "DATE": pa.date32(),
-}
-
-
-def arrow_type(sql: SqlType) -> pa.DataType:
-    """The Arrow type that holds values of ``sql``."""
-    if sql.is_array:
-        return pa.list_(arrow_type(sql.element))
-    if sql.name == "DECIMAL":
-        return pa.decimal128(sql.precision, sql.scale)
-    return _SCALARS[sql.name]
 
 
 def arrow_columns(columns: Iterable[Column]) -> pa.Schema:

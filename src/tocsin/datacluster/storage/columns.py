@@ -14,9 +14,10 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 
-from tocsin.datacluster.storage.arrow_types import arrow_columns, arrow_type
+from tocsin.datacluster.storage.arrow_types import arrow_columns
 from tocsin.datacluster.storage.files import write_atomically
 from tocsin.errors import Corrupt
+from tocsin.model.arrow import arrow_type
 from tocsin.model.catalog import Column
 
 FILE = "columns.json"

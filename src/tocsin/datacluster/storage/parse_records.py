@@ -16,8 +16,8 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from tocsin.datacluster.storage.arrow_types import arrow_type
 from tocsin.errors import BadArgument, nearest
+from tocsin.model.arrow import arrow_type
 from tocsin.model.catalog import Column, DatasetSpec
 
 MAX_RECORD_BYTES = 1 << 20

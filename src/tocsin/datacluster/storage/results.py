@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tocsin.datacluster.storage import faults, retention
+from tocsin.datacluster.storage import faults, leftovers, retention
 from tocsin.datacluster.storage.executions import ResultFile
 from tocsin.datacluster.storage.resultfiles import (
     RESULT_SCHEMA,
@@ -134,6 +134,10 @@ class ResultStore:
         for name in names:
             (self._root / name).unlink(missing_ok=True)
         return len(names)
+
+    def sweep(self) -> int:
+        """Delete files that no execution will ever name; how many."""
+        return leftovers.sweep(self._root, self._ledger)
 
     def lost_rows(self, channel_id: int) -> int:
         """Rows that were found unreadable though retention keeps them."""

@@ -205,6 +205,15 @@ def backends_since(tx: Tx, channel_id: int, version: int = 0) -> Iterator[Backen
         yield BackendRow(no, params_key, bool(active), changed)
 
 
+def purge(tx: Tx, channel_id: int, version: int) -> int:
+    """Forget the parameter sets that nobody holds since ``version`` or before; how many.
+
+    Only those that no base made before holds: their numbers are never used again, so nothing else asks for them.
+    """
+    sql = "DELETE FROM backend_subscription WHERE channel_id = ? AND active = 0 AND version <= ?"
+    return tx.execute(sql, (channel_id, version))
+
+
 def current_version(tx: Tx) -> int:
     """The version of the last change to any channel's active set."""
     found = row_or_none(tx, "SELECT value FROM counter WHERE name = 'backend_version'")

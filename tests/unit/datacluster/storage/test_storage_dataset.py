@@ -10,10 +10,11 @@ import pytest
 
 from tocsin.clock import VirtualClock
 from tocsin.datacluster.storage import dataset, faults
-from tocsin.datacluster.storage.arrow_types import arrow_schema, arrow_type
+from tocsin.datacluster.storage.arrow_types import arrow_schema
 from tocsin.datacluster.storage.dataset import DatasetStore, StoreOptions
 from tocsin.datacluster.storage.tail import Tail
 from tocsin.errors import BadArgument, BadRecords, Corrupt, Unavailable
+from tocsin.model.arrow import arrow_type
 from tocsin.model.catalog import Column, DatasetSpec, Retention
 from tocsin.model.types import SqlType
 

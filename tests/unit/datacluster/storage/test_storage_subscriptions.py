@@ -68,6 +68,17 @@ def test_a_recreated_backend_subscription_keeps_its_number(held: Held) -> None:
     assert (again.backend_no, again.backend_changed) == (first.backend_no, True)
 
 
+def test_what_nobody_holds_is_forgotten_up_to_a_version_and_its_number_stays_taken(held: Held) -> None:
+    first, second, third = held.add("[1]", "[2]", "[3]")
+    held.remove(first)
+    version = held.version()
+    held.remove(second)
+    assert held.ledger.write(lambda tx: s.purge(tx, held.channel, version)) == 1
+    assert [(row.no, row.active) for row in held.backends()] == [(third.backend_no, True), (second.backend_no, False)]
+    assert held.add("[1]")[0].backend_no == 4
+    assert held.counts() == Counts(2, 2)
+
+
 def test_a_backend_subscription_is_gone_with_its_last_holder(held: Held) -> None:
     first, second = held.add("[1]", "[1]")
     assert [r.backend_gone for r in held.remove(first)] == [False]
