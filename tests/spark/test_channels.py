@@ -318,6 +318,18 @@ def test_a_paused_channel_waits_and_then_sees_everything(cluster: Cluster, chann
     assert pull(cluster, channel) == [(one.backend, {"id": "w1"})]
 
 
+def test_ticks_and_queries_have_pools_of_their_own(cluster: Cluster, channel: str, spark: SparkSession) -> None:
+    run(cluster, f"CREATE CONTINUOUS CHANNEL {channel}() AS SELECT count(*) AS c FROM Reports r")
+    subscribe(cluster, channel)
+    feed(cluster, "Reports", [report("q1")])
+    seen(cluster, "Reports", channel)
+    run(cluster, "SELECT kind, count(*) AS c FROM Reports GROUP BY kind")
+    pools = spark.sparkContext._jsc.sc().getAllPools()
+    names = {pools.apply(i).name() for i in range(pools.size())}
+    assert "select" in names
+    assert names & {"tick_0", "tick_1"}
+
+
 def test_bad_statements_change_nothing(cluster: Cluster, channel: str) -> None:
     before = {d.name for d in cluster.datasets(ME)}, {c.name for c in cluster.channels(ME)}
     with pytest.raises(InvalidQuery, match="line 2"):

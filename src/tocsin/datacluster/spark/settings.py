@@ -10,7 +10,7 @@ user's own ``conf`` win over both. The groups:
 * **Isolation.** ANSI mode is off: with it, one record whose cast overflows or whose divisor is zero
   fails the job, hence every subscription of every channel that shares the job, and again on each
   retry. Without it the expression is NULL and that record does not match. Jobs of feeds, channels
-  and queries share the cores fairly instead of queueing behind each other.
+  and queries, each in a pool of its own, share the cores fairly instead of queueing behind each other.
 * **A long life.** The status store keeps little, so that a driver that runs for months does not grow.
 * **Quiet.** No web pages, no progress bar; log lines go to a file (see ``session``).
 """
@@ -41,6 +41,8 @@ _FIXED: Mapping[str, str] = {
     "spark.sql.variable.substitute": "false",  # a text of a user with ${env:...} in it stays that text
     "spark.sql.session.timeZone": "UTC",
     "spark.scheduler.mode": "FAIR",
+    "spark.task.reaper.enabled": "true",  # a remote executor whose cancelled task does not end is replaced
+    "spark.task.reaper.killTimeout": "60s",
     "spark.sql.catalogImplementation": "in-memory",
     # a long life
     "spark.ui.retainedJobs": "20",
