@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -10,8 +11,11 @@ from pyspark.sql import SparkSession
 from support.clusters import ME, feed, pull, run, running_cluster, seen, subscribe
 from tocsin.compiler.plan import Relation, View
 from tocsin.datacluster.cluster import Cluster
+from tocsin.datacluster.selecting import SelectLimits
+from tocsin.datacluster.service import Wanted
 from tocsin.datacluster.spark.relations import Relations, Window, rename_sql
-from tocsin.errors import TocsinError
+from tocsin.errors import LimitExceeded, TocsinError
+from tocsin.tokens import Principal
 
 pytestmark = pytest.mark.spark
 
@@ -43,7 +47,7 @@ def test_channels_with_other_windows_of_a_keyed_dataset_each_see_the_last_versio
     for name in ("One", "Two"):
         run(cluster, f"CREATE CONTINUOUS CHANNEL {name}() AS SELECT k.key, k.n FROM K k")
         subscribe(cluster, name)
-        run(cluster, f"PAUSE CHANNEL {name}")
+        cluster._ticker.remove(cluster._channels[name])
     feed(cluster, "K", [{"key": "ann", "n": 1}])
     one, two = cluster._channels["One"], cluster._channels["Two"]
     short = cluster._executor._windows(one, {"k": 1})
@@ -70,7 +74,7 @@ def test_every_kept_result_is_selected_however_many_executions_made_them(cluster
         feed(cluster, "A", [{"id": f"m{i}"}])
         seen(cluster, "A", "Many")
     (answer,) = cluster.execute("SELECT count(*) AS c FROM ManyResults", ME)
-    assert answer.rows == ((12,),)
+    assert answer.rows == (("12",),)
 
 
 def test_a_text_that_looks_like_a_relation_stays_a_text() -> None:
@@ -89,3 +93,48 @@ def test_a_record_nested_too_deeply_is_a_dead_letter_and_spoils_no_batch(cluster
     receipt = cluster.ingest("A", b'{"id": "before"}\n' + deep + b'\n{"id": "after"}', None, ME)
     assert (receipt.accepted, receipt.rejected) == (2, 1)
     assert receipt.problems[0].reason == "nested too deeply"
+
+
+@pytest.mark.parametrize(
+    ("query", "row"),
+    [
+        ("SELECT cast(substring(cast('é' AS BINARY), 1, 1) AS STRING) AS v", ("\ufffd",)),
+        ("SELECT date_add(DATE '9999-12-31', 1) AS d, timestamp_seconds(400000000000) AS t",
+         ("10000-01-01", "14645-06-30T15:06:40Z")),
+        ("SELECT 1 AS i, count(*) AS c, cast(1.50 AS DECIMAL(9, 2)) AS d FROM Nothing", (1, "0", "1.50")),
+    ],
+)  # fmt: skip
+def test_a_select_gives_any_value_in_the_form_of_its_type(cluster: Cluster, query: str, row: tuple[object]) -> None:
+    run(cluster, "CREATE DATASET IF NOT EXISTS Nothing (id STRING)")
+    (answer,) = run(cluster, query)
+    assert answer.rows == (row,)
+
+
+def test_a_column_called_like_the_clock_is_a_column(cluster: Cluster) -> None:
+    (answer,) = run(cluster, "SELECT '{now}', year(now()) > 2000 AS later")
+    assert (answer.columns, answer.rows) == (("{now}", "later"), (("{now}", True),))
+
+
+def test_a_select_is_bounded_by_bytes_and_time(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(cluster, "CREATE DATASET Plenty (id STRING)")
+    feed(cluster, "Plenty", [{"id": f"{n:0100}"} for n in range(3000)])
+    selecting = cluster._statements._selecting
+    monkeypatch.setattr(selecting, "_limits", SelectLimits(10_000, 10_000, 30.0))
+    (answer,) = run(cluster, "SELECT id FROM Plenty")
+    assert answer.is_truncated
+    assert 50 < len(answer.rows) < 100
+    with pytest.raises(LimitExceeded, match="bytes in a row"):
+        run(cluster, "SELECT repeat(id, 1000) AS r FROM Plenty LIMIT 2")
+    monkeypatch.setattr(selecting, "_limits", SelectLimits(10, 10_000, 0.5))
+    with pytest.raises(LimitExceeded, match="seconds a SELECT may run"):
+        run(cluster, "SELECT count(*) AS c FROM Plenty a, Plenty b, Plenty c WHERE a.id < b.id AND b.id < c.id")
+    assert not [t for t in threading.enumerate() if t.name == "select"]
+
+
+def test_of_subscriptions_a_select_shows_ones_own(cluster: Cluster) -> None:
+    run(cluster, "CREATE CONTINUOUS CHANNEL Owned(id STRING) AS SELECT a.id FROM A a WHERE a.id = :id")
+    ann = Principal("ann", ("read", "subscribe:Owned"))
+    subscribe(cluster, "Owned", "x")
+    cluster.subscribe("Owned", "b1", [Wanted(["y"])], ann)
+    query = "SELECT owner FROM OwnedSubscriptions ORDER BY owner"
+    assert [cluster.execute(query, who)[0].rows for who in (ann, ME)] == [(("ann",),), (("ann",), ("local",))]

@@ -21,11 +21,12 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import DataFrame, SparkSession
 
-from tocsin.compiler.plan import ORDINAL, SEQUENCE, SUBSCRIPTION, View
+from tocsin.compiler.plan import ORDINAL, SEQUENCE, SUBSCRIPTION
 from tocsin.datacluster.spark.factorise import Factorised, factorise
 from tocsin.datacluster.spark.jobs import JobEnded, Jobs, Stopped
 from tocsin.datacluster.spark.prepared import PreparedChannel, bound_sql, timestamp_sql
-from tocsin.datacluster.spark.relations import Relations, Window
+from tocsin.datacluster.spark.projection import Projections
+from tocsin.datacluster.spark.relations import Relations, Window, arrow_frame
 from tocsin.datacluster.spark.scan import SharedScan
 from tocsin.datacluster.spark.worker import SUMMARY_SQL, Probe, match_partition, warm_up
 from tocsin.datacluster.storage.dataset import DatasetStore
@@ -92,6 +93,7 @@ class Engine:
         self._list_pairs, self._inline_bytes = options.list_pairs, options.inline_bytes
         self._driver_records = options.driver_records
         self._relations = Relations(spark)
+        self._projections = Projections(spark)
 
     @property
     def relations(self) -> Relations:
@@ -139,11 +141,11 @@ class Engine:
         summaries: list[Mapping[str, Any]] = []
         for (dataset, window), members in scans.items():
             scan = SharedScan(members, self._probe)
-            records = self._relations.frame(View.NEW, self._stores[dataset], window)
+            records = self._stores[dataset].new(window.after, window.through)
             if window.through - window.after <= self._driver_records:
-                summaries += scan.match_here(records)
+                summaries += scan.match_here(records, self._projections)
             else:
-                frames.append(scan.match_in_workers(records))
+                frames.append(scan.match_in_workers(arrow_frame(self._spark, records)))
         if frames:
             summaries += [row.asDict() for row in reduce(DataFrame.unionAll, frames).collect()]
         return [self._outcome([s for s in summaries if s["channel"] == n]) for n in range(len(runs))]

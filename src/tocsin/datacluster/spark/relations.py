@@ -53,10 +53,6 @@ class Relations:
             sql = rename_sql(sql, relation.name, self._view(relation, store, window))
         return sql
 
-    def frame(self, view: View, store: DatasetStore, window: Window) -> DataFrame:
-        """A relation for who needs no name: a view would cost a few milliseconds more."""
-        return _frame(self._spark, view, store, window)
-
     def _view(self, relation: Relation, store: DatasetStore, window: Window) -> str:
         version = f"{store.version}_{window.through}" if relation.view is View.NOW else (
             f"{store.version}_{window.after}_{window.through}")  # fmt: skip

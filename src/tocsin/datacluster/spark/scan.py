@@ -9,18 +9,17 @@ matching a few hundred records takes; the code that matches is the same in both 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache, partial
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sql
 
 from tocsin.compiler.plan import SEQUENCE
 from tocsin.datacluster.spark.prepared import bound_sql, timestamp_sql
-from tocsin.datacluster.spark.worker import SUMMARY_SQL, Probe, match_partition
+from tocsin.datacluster.spark.projection import Computed, Projections
+from tocsin.datacluster.spark.worker import SUMMARY_SQL, Probe, match_partition, summaries
 from tocsin.model.arrow import arrow_type
 from tocsin.model.types import SqlType
 
@@ -36,6 +35,7 @@ class SharedScan:
 
     def __init__(self, members: Sequence[tuple[int, Run]], probe: MakeProbe) -> None:
         self._columns = _Columns()
+        self._has_time = any(_has_time(run) for _, run in members)
         self._probes = tuple(self._probe_of(number, run, probe) for number, run in members)
 
     def match_in_workers(self, records: DataFrame) -> DataFrame:
@@ -43,14 +43,15 @@ class SharedScan:
         candidates = records.select(SEQUENCE, *self._columns.chosen())
         return candidates.mapInArrow(partial(match_partition, self._probes), SUMMARY_SQL)
 
-    def match_here(self, records: DataFrame) -> list[Mapping[str, Any]]:
+    def match_here(self, records: pa.Table, projections: Projections) -> list[dict[str, Any]]:
         """The same, matched in this process."""
-        rows = records.select(SEQUENCE, *self._columns.portable()).collect()
+        wanted = [Computed(SEQUENCE, SEQUENCE), *self._columns.portable()]
+        rows = projections.rows(records, wanted, is_lasting=not self._has_time)
         values = zip(*rows, strict=True) if rows else [()] * (1 + len(self._columns.types))
         types = [_NUMBER, *self._columns.types]
         arrays = [_array(column, kind) for column, kind in zip(values, types, strict=True)]
         batch = pa.RecordBatch.from_arrays(arrays, names=[SEQUENCE, *self._columns.names])
-        return [summary for out in match_partition(self._probes, iter([batch])) for summary in out.to_pylist()]
+        return summaries(self._probes, [batch])
 
     def _probe_of(self, number: int, run: Run, probe: MakeProbe) -> Probe:
         plan = run.channel.plan.index
@@ -65,26 +66,17 @@ class SharedScan:
         return probe(number, run, names, payload, None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """What a column computes: a probe, or a payload where the record passes ``condition``."""
-
-    text: str
-    kind: SqlType
-    condition: str | None = None
-
-
 class _Columns:
-    """The columns of a scan by what they compute; the same is one column."""
+    """The columns of a scan by what they compute, a probe or a payload; the same is one column."""
 
     def __init__(self) -> None:
-        self._names: dict[_Wanted, str] = {}
+        self._names: dict[tuple[str, str | None, SqlType], str] = {}
 
     def probe(self, text: str, kind: SqlType) -> str:
-        return self._name(_Wanted(text, kind))
+        return self._name(text, None, kind)
 
     def payload(self, text: str, condition: str | None) -> str:
-        return self._name(_Wanted(text, _TEXT, condition))
+        return self._name(text, condition, _TEXT)
 
     @property
     def names(self) -> list[str]:
@@ -92,31 +84,28 @@ class _Columns:
 
     @property
     def types(self) -> list[SqlType]:
-        return [wanted.kind for wanted in self._names]
+        return [kind for _, _, kind in self._names]
 
     def chosen(self) -> list[Column]:
-        return [_column(wanted, name, False) for wanted, name in self._names.items()]
+        return [Computed(name, text, condition).column() for (text, condition, _), name in self._names.items()]
 
-    def portable(self) -> list[Column]:
+    def portable(self) -> list[Computed]:
         """The columns in forms that rows carry exactly: an instant as microseconds, not as local time."""
-        return [_column(wanted, name, _is_instant(wanted.kind)) for wanted, name in self._names.items()]
+        return [
+            Computed(name, f"unix_micros({text})" if _is_instant(kind) else text, condition)
+            for (text, condition, kind), name in self._names.items()
+        ]
 
-    def _name(self, wanted: _Wanted) -> str:
-        return self._names.setdefault(wanted, f"c{len(self._names)}")
-
-
-@lru_cache(maxsize=4096)
-def _column(wanted: _Wanted, name: str, as_micros: bool) -> Column:
-    """Made once: every step of making one is a call into the JVM, four hundred a tick of twenty channels."""
-    column = _expression(wanted.text)
-    if wanted.condition:
-        column = sql.when(_expression(wanted.condition), column)
-    return (sql.unix_micros(column) if as_micros else column).alias(name)
+    def _name(self, text: str, condition: str | None, kind: SqlType) -> str:
+        return self._names.setdefault((text, condition, kind), f"c{len(self._names)}")
 
 
-@lru_cache(maxsize=4096)
-def _expression(text: str) -> Column:
-    return sql.expr(text)
+def _has_time(run: Run) -> bool:
+    """Whether a channel's columns hold the window's time."""
+    plan = run.channel.plan.index
+    assert plan is not None
+    texts = [run.channel.index_payload or "", plan.filter_sql or "", *(text for _, text in plan.probes)]
+    return any(bound_sql(text, "") != text for text in texts)
 
 
 def _is_instant(kind: SqlType) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,13 +67,18 @@ class Probe:
 
 def match_partition(probes: tuple[Probe, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """``mapInArrow`` body: candidate rows in, one summary a channel out."""
+    found = summaries(probes, batches)
+    if found:
+        yield pa.RecordBatch.from_pylist(found, schema=SUMMARY)
+
+
+def summaries(probes: tuple[Probe, ...], batches: Iterable[pa.RecordBatch]) -> list[dict[str, Any]]:
+    """What each channel found in ``batches``, as rows of ``SUMMARY``; none for one that considered nothing."""
     writers = [_ChannelWriter(p) for p in probes]
     for batch in batches:
         for writer in writers:
             writer.add(batch)
-    summaries = [s for s in (w.finish() for w in writers) if s is not None]
-    if summaries:
-        yield pa.RecordBatch.from_pylist(summaries, schema=SUMMARY)
+    return [s for s in (w.finish() for w in writers) if s is not None]
 
 
 def warm_up(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
