@@ -1,0 +1,1 @@
+"""What travels between subscribers and brokers: messages, positions, codes. No input or output here."""

@@ -1,0 +1,230 @@
+"""Every message between a client and a broker, one JSON object a WebSocket text frame.
+
+A request carries a ``request`` number that its answer repeats; answers come in the order of the
+requests of a kind, not of all. Messages without a number are events: ``notification``, ``gap``,
+``move`` and errors that no request caused.
+
+Positions. Every notification has ``after`` and ``through``. A client that stands at ``mine`` in the
+stream drops it if ``through <= mine``, takes it if ``after <= mine``, and otherwise has found a hole that
+nobody announced, which is a fault. A ``gap`` moves the client over holes that are announced.
+Positions of one stream compare as strings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from tocsin.protocol.targets import Target
+
+SUBPROTOCOL = "tocsin.v1"
+
+
+class _Message(msgspec.Struct, frozen=True, tag_field="type", forbid_unknown_fields=True, omit_defaults=True):
+    """Tagged by its kind in ``type``."""
+
+
+class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A subscription as its client knows it. ``id`` is the client's choice, unique for its user.
+
+    ``position`` is where the client stands; without it the broker goes by what was acknowledged.
+    """
+
+    id: str
+    target: Target
+    position: str | None = None
+
+
+# --- from the client ---------------------------------------------------------------------------------
+
+
+class Login(_Message, frozen=True, tag="login"):
+    """The first message. ``ticket`` as a placement or a ``move`` gave it; ``session`` is the client's choice.
+
+    ``subscriptions`` are those that the client holds; unknown ones are made, so a login restores what a
+    broker that died had not yet told anybody.
+    """
+
+    request: int
+    token: str | None = None
+    ticket: str | None = None
+    session: str | None = None
+    subscriptions: Sequence[Wanted] = ()
+
+
+class Subscribe(_Message, frozen=True, tag="subscribe"):
+    request: int
+    id: str
+    target: Target
+    position: str | None = None
+
+
+class Unsubscribe(_Message, frozen=True, tag="unsubscribe"):
+    request: int
+    id: str
+
+
+class ListSubscriptions(_Message, frozen=True, tag="list"):
+    request: int
+
+
+class Ack(_Message, frozen=True, tag="ack"):
+    """The client's application has everything up to these positions, by stream. Has no answer."""
+
+    positions: Mapping[str, str]
+
+
+class Publish(_Message, frozen=True, tag="publish"):
+    request: int
+    topic: str
+    payload: msgspec.Raw
+
+
+class Records(_Message, frozen=True, tag="records"):
+    """Records for a dataset; answered when the data cluster has them durably."""
+
+    request: int
+    dataset: str
+    records: Sequence[msgspec.Raw]
+
+
+class Refresh(_Message, frozen=True, tag="refresh"):
+    """A new token for this connection, before the old one ends."""
+
+    request: int
+    token: str
+
+
+class Confirm(_Message, frozen=True, tag="confirm"):
+    """Said to the destination of a move once every subscription stands again. Answered by ``done``."""
+
+    request: int
+
+
+class Ping(_Message, frozen=True, tag="ping"):
+    request: int
+
+
+class Logout(_Message, frozen=True, tag="logout"):
+    """Leave. Subscriptions stay, for the user to come back to, unless ``forget``."""
+
+    request: int
+    forget: bool = False
+
+
+FromClient = (
+    Login | Subscribe | Unsubscribe | ListSubscriptions | Ack | Publish | Records | Refresh | Confirm | Ping | Logout
+)
+
+# --- from the broker ---------------------------------------------------------------------------------
+
+
+class Standing(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A subscription as the broker holds it: notifications of ``stream`` after ``position`` follow.
+
+    ``recovered`` is false where something between the client's position and this one is gone; a ``gap``
+    says what.
+    """
+
+    id: str
+    target: Target
+    stream: str
+    position: str
+    recovered: bool = True
+
+
+class Refusal(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why one subscription of a login does not stand."""
+
+    id: str
+    code: str
+    detail: str
+
+
+class Welcome(_Message, frozen=True, tag="welcome"):
+    request: int
+    user: str
+    broker: str
+    session: str
+    ping_s: float
+    subscriptions: Sequence[Standing]
+    refused: Sequence[Refusal] = ()
+
+
+class Subscribed(_Message, frozen=True, tag="subscribed"):
+    request: int
+    subscription: Standing
+
+
+class Subscriptions(_Message, frozen=True, tag="subscriptions"):
+    request: int
+    subscriptions: Sequence[Standing]
+
+
+class Published(_Message, frozen=True, tag="published"):
+    request: int
+    position: str
+
+
+class Accepted(_Message, frozen=True, tag="accepted"):
+    """What became of records: counts, as the data cluster gave them."""
+
+    request: int
+    accepted: int
+    rejected: int
+
+
+class Done(_Message, frozen=True, tag="done"):
+    """The answer to unsubscribe, refresh, confirm and logout."""
+
+    request: int
+
+
+class Pong(_Message, frozen=True, tag="pong"):
+    request: int
+
+
+class Failed(_Message, frozen=True, tag="error"):
+    """A request that was refused, or, without a number, something that the connection did wrong."""
+
+    code: str
+    detail: str
+    request: int | None = None
+    retry_after_s: float | None = None
+
+
+class Notification(_Message, frozen=True, tag="notification"):
+    stream: str
+    after: str
+    through: str
+    payload: msgspec.Raw
+
+
+class Hole(msgspec.Struct, frozen=True):
+    """(after, through] is missing; ``count`` is null where nobody knows how many."""
+
+    after: str
+    through: str
+    count: int | None
+
+
+class Gap(_Message, frozen=True, tag="gap"):
+    """``reason`` is ``retention``, ``lost``, ``slow`` or ``owner``."""
+
+    stream: str
+    holes: Sequence[Hole]
+    reason: str
+
+
+class Move(_Message, frozen=True, tag="move"):
+    """Connect to ``url`` with ``ticket``, log in there, confirm, then leave here. Goes on being served meanwhile."""
+
+    broker: str
+    url: str
+    ticket: str
+
+
+FromBroker = (
+    Welcome | Subscribed | Subscriptions | Published | Accepted | Done | Pong | Failed | Notification | Gap | Move
+)
