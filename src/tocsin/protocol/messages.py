@@ -186,12 +186,16 @@ class Pong(_Message, frozen=True, tag="pong"):
 
 
 class Failed(_Message, frozen=True, tag="error"):
-    """A request that was refused, or, without a number, something that the connection did wrong."""
+    """A request that was refused, or, without a number, something that the connection did wrong.
+
+    ``url`` is the right broker's, where the user belongs to another one.
+    """
 
     code: str
     detail: str
     request: int | None = None
     retry_after_s: float | None = None
+    url: str | None = None
 
 
 class Notification(_Message, frozen=True, tag="notification"):
