@@ -135,6 +135,13 @@ class Cluster:
         )
 
     def _assemble(self) -> None:
+        """Make every part; nothing starts yet."""
+        self._assemble_storage()
+        self._assemble_execution()
+        self._assemble_serving()
+        self._assemble_statements()
+
+    def _assemble_storage(self) -> None:
         config, root, clock, ledger = self._config, self._directory.root, self._clock, self._ledger
         self._datasets = Datasets(
             root / "datasets", ledger, clock, StoreOptions(max_keys=config.ingest.idempotency_keys),
@@ -143,10 +150,12 @@ class Cluster:
         self._datasets.on_append, self._datasets.on_drop = self._appended, self._dropped
         self._datasets.on_count = self.metrics.records
         self._brokers = Brokers(ledger, clock)
-        options = EngineOptions(
-            config.outbox.notify_max_ids, config.results.inline_size, config.channels.driver_records
-        )
+        self._results = ResultStore(root / "results", ledger)
+
+    def _assemble_execution(self) -> None:
+        config, root, clock, ledger = self._config, self._directory.root, self._clock, self._ledger
         limits = config.channels
+        options = EngineOptions(config.outbox.notify_max_ids, config.results.inline_size, limits.driver_records)
         self._jobs = Jobs(self._spark, limits.execution_limit)
         self._engine = Engine(self._spark, self._datasets, self._jobs, options)
         self._executor = Executor(
@@ -159,62 +168,42 @@ class Cluster:
         )
         compiling = CompileOptions(cell=limits.cell, max_radius=limits.max_radius, index=limits.index)
         self._channels = Channels(
-            root / "indexes",
-            ledger,
-            self._datasets,
-            self._spark,
-            self._ticker,
-            clock,
-            compiling,
-            limits.min_period,
+            root / "indexes", ledger, self._datasets, self._spark, self._ticker, clock, compiling, limits.min_period,
             CompactionRule(limits.compact_pending),
-        )
-        self._channels.on_drop = self.metrics.forget_channel
-        load_root = Path(config.cluster.load_dir) if config.cluster.load_dir else None
-        self._feeds = Feeding(root / "feeds", ledger, self._datasets, self._spark, clock, load_root)
-        self._results = ResultStore(root / "results", ledger)
-        self._subscribing = Subscribing(ledger, self._channels, self._brokers, clock, limits.max_radius)
-        self._serving = Serving(
-            ledger,
-            self._results,
-            self._channels,
-            self._brokers,
-            config.results.pull_max_rows,
-            config.results.pull_max_bytes,
-        )
-        outbox = config.outbox
-        self._notifier = Notifier(
-            ledger, self._brokers.urls, self._notice, self._token, clock,
-            NotifierOptions(outbox.timeout, outbox.backoff_min, outbox.backoff_max), self.metrics.outbox_attempt,
         )  # fmt: skip
+        self._channels.on_drop = self.metrics.forget_channel
         self._housekeeping = Housekeeping(
             ledger, self._datasets, self._channels, self._results, clock,
             Retention(config.results.retain_age, None, config.results.retain_size), interval_s=5.0,
         )  # fmt: skip
-        self._showing = Showing(
-            ledger,
-            self._datasets,
-            self._channels,
-            self._brokers,
-            self._feeds,
-            self._subscribing,
-            self._ticker,
-            self._notifier,
+
+    def _assemble_serving(self) -> None:
+        clock, ledger, results, outbox = self._clock, self._ledger, self._config.results, self._config.outbox
+        self._subscribing = Subscribing(ledger, self._channels, self._brokers, clock, self._config.channels.max_radius)
+        self._serving = Serving(
+            ledger, self._results, self._channels, self._brokers, results.pull_max_rows, results.pull_max_bytes
         )
+        self._notifier = Notifier(
+            ledger, self._brokers.urls, self._notice, self._token, clock,
+            NotifierOptions(outbox.timeout, outbox.backoff_min, outbox.backoff_max), self.metrics.outbox_attempt,
+        )  # fmt: skip
+
+    def _assemble_statements(self) -> None:
+        config, root, clock, ledger = self._config, self._directory.root, self._clock, self._ledger
+        load_root = Path(config.cluster.load_dir) if config.cluster.load_dir else None
+        self._feeds = Feeding(root / "feeds", ledger, self._datasets, self._spark, clock, load_root)
+        self._showing = Showing(
+            ledger, self._datasets, self._channels, self._brokers, self._feeds, self._subscribing, self._ticker,
+            self._notifier,
+        )  # fmt: skip
         selecting = Selecting(
             self._spark, self._engine.relations, ledger, self._results, self._datasets, self._channels, self._brokers,
             config.select.max_rows, config.select.timeout,
         )  # fmt: skip
         self._statements = Statements(
-            self._datasets,
-            self._channels,
-            self._brokers,
-            self._feeds,
-            self._subscribing,
-            selecting,
-            self._showing,
+            self._datasets, self._channels, self._brokers, self._feeds, self._subscribing, selecting, self._showing,
             load_root,
-        )
+        )  # fmt: skip
 
     # --- what others ask -----------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tocsin.datacluster.storage.transaction import Tx, execute_in, next_value, row_or_none, rows_in
+from tocsin.datacluster.storage.transaction import Tx, execute_in, next_value, rows_in
 
 MAX_WAITING = 1000
 
@@ -50,12 +50,6 @@ def due(tx: Tx, now: float, limit: int = 1000, besides: Sequence[int] = ()) -> l
     sql = f"""SELECT id, broker_id, channel_id, execution_no, body, attempts FROM outbox
               WHERE due_at <= ? AND broker_id NOT IN ({marks}) ORDER BY id LIMIT ?"""  # noqa: S608
     return [WaitingNotice(*row) for row in tx.rows(sql, (now, *besides, limit))]
-
-
-def next_due_at(tx: Tx) -> float | None:
-    """When the next notice is to be sent."""
-    found = row_or_none(tx, "SELECT min(due_at) FROM outbox")
-    return found[0] if found else None
 
 
 def delivered(tx: Tx, ids: Sequence[int]) -> None:

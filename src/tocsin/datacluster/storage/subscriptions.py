@@ -185,18 +185,6 @@ def list_subscriptions(
     return [SubscriptionRow(*row) for row in tx.rows(sql, params)]
 
 
-def get_subscription(tx: Tx, id: str) -> SubscriptionRow:
-    sql = """SELECT s.id, s.channel_id, s.backend_no, s.broker_id, s.owner, s.since_execution, s.created_at,
-                    b.params_key
-             FROM subscription s
-             JOIN backend_subscription b ON b.channel_id = s.channel_id AND b.no = s.backend_no
-             WHERE s.id = ?"""
-    found = row_or_none(tx, sql, (id,))
-    if found is None:
-        raise NotFound("subscription", id)
-    return SubscriptionRow(*found)
-
-
 def backends_since(tx: Tx, channel_id: int, version: int = 0) -> Iterator[BackendRow]:
     """What changed after ``version``, oldest first; from 0, every one that ever was."""
     sql = """SELECT no, params_key, active, version FROM backend_subscription
