@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
+from tocsin.compiler.amplify import check_amplifier
 from tocsin.compiler.functions import TABLE_FUNCTIONS, check_function, our_function, words
 from tocsin.compiler.parse import Source
 from tocsin.errors import nearest
@@ -85,6 +86,7 @@ def _check_node(source: Source, node: exp.Expr) -> None:
         inside_view = isinstance(node.parent, exp.Lateral) and type(node).__name__ in TABLE_FUNCTIONS
         if not inside_view:
             check_function(source, node)
+            check_amplifier(source, node)
     elif not isinstance(node, _NODES):
         raise source.invalid(f"{_readable(node)} is not allowed in a query", node)
     for kind, clauses in _CLAUSES.items():

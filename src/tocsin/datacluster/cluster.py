@@ -28,7 +28,7 @@ from tocsin.datacluster.housekeeping import Housekeeping
 from tocsin.datacluster.metrics import Metrics
 from tocsin.datacluster.notifier import Notifier, NotifierOptions
 from tocsin.datacluster.schedule import Schedule
-from tocsin.datacluster.selecting import Selecting
+from tocsin.datacluster.selecting import Selecting, SelectLimits
 from tocsin.datacluster.service import (
     Answer,
     BrokerView,
@@ -198,7 +198,7 @@ class Cluster:
         )  # fmt: skip
         selecting = Selecting(
             self._spark, self._engine.relations, ledger, self._results, self._datasets, self._channels, self._brokers,
-            config.select.max_rows, config.select.timeout,
+            SelectLimits(config.select.max_rows, config.select.max_bytes, config.select.timeout),
         )  # fmt: skip
         self._statements = Statements(
             self._datasets, self._channels, self._brokers, self._feeds, self._subscribing, selecting, self._showing,

@@ -1,20 +1,25 @@
 """Plain SELECT: read-only, over datasets and over a channel's results and subscriptions.
 
-Bounded by rows and by time: a query that runs longer is cancelled on Spark, not only forgotten.
-``<Channel>Results`` and ``<Channel>Subscriptions`` are tables made when a query names them.
+Bounded by rows, bytes and time: a query that runs longer is cancelled on Spark, not only forgotten.
+``<Channel>Results`` and ``<Channel>Subscriptions`` are tables made when a query names them; of
+subscriptions one sees those that one may see elsewhere.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import InheritableThread
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tocsin.compiler.select import compile_select
@@ -22,18 +27,23 @@ from tocsin.datacluster.brokers import Brokers
 from tocsin.datacluster.channel import Channel
 from tocsin.datacluster.channels import Channels
 from tocsin.datacluster.datasets import Datasets
+from tocsin.datacluster.json_rows import json_rows, rows_within
 from tocsin.datacluster.service import Answer
 from tocsin.datacluster.spark.jobs import POOL
 from tocsin.datacluster.spark.prepared import bound_sql, timestamp_sql
+from tocsin.datacluster.spark.reasons import reason
 from tocsin.datacluster.spark.relations import Relations, arrow_frame, rename_sql
+from tocsin.datacluster.spark.session import SPARK_IS_GONE, jvm_is_alive
 from tocsin.datacluster.storage import subscriptions
 from tocsin.datacluster.storage.ledger import Ledger
 from tocsin.datacluster.storage.results import ResultStore
-from tocsin.errors import InvalidQuery, LimitExceeded, Span
+from tocsin.datacluster.subscribing import viewer
+from tocsin.errors import InvalidQuery, LimitExceeded, Span, TocsinError, Unavailable
 from tocsin.model.arrow import arrow_type
 from tocsin.model.catalog import Column
 from tocsin.model.position import START
 from tocsin.model.types import SqlType
+from tocsin.tokens import Principal
 from tocsin.units import counted
 
 RESULTS, SUBSCRIPTIONS = "results", "subscriptions"
@@ -49,17 +59,27 @@ _SUBSCRIPTION_COLUMNS = (
 _MOST_PSEUDO_ROWS = 1_000_000
 
 
+_CANCELS, _CANCEL_PAUSE_S = 20, 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class SelectLimits:
+    max_rows: int
+    max_bytes: int
+    timeout_s: float
+
+
 class Selecting:
     def __init__(
         self, spark: SparkSession, relations: Relations, ledger: Ledger, results: ResultStore, datasets: Datasets,
-        channels: Channels, brokers: Brokers, max_rows: int, timeout_s: float,
+        channels: Channels, brokers: Brokers, limits: SelectLimits,
     ) -> None:  # fmt: skip
         self._spark, self._relations, self._ledger, self._results = spark, relations, ledger, results
         self._datasets, self._channels, self._brokers = datasets, channels, brokers
-        self._max_rows, self._timeout_s = max_rows, timeout_s
+        self._limits = limits
 
-    def select(self, query: str, where: Span | None) -> Answer:
-        pseudo = self._pseudo_tables()
+    def select(self, query: str, where: Span | None, who: Principal) -> Answer:
+        pseudo = self._pseudo_tables(viewer(who, self._brokers))
         compiled = compile_select(
             query, self._datasets.specs(), {n: c for n, (c, _) in pseudo.items()}, query_start=where
         )
@@ -78,9 +98,17 @@ class Selecting:
         finally:
             for view in views:
                 self._spark.catalog.dropTempView(view)
-        is_truncated = is_cut or table.num_rows > self._max_rows
-        rows = [tuple(_plain(v) for v in row.values()) for row in table.slice(0, self._max_rows).to_pylist()]
+        count = self._fitting(table)
+        rows = json_rows(table.slice(0, count))
+        is_truncated = is_cut or count < table.num_rows
         return Answer("table", counted(len(rows), "row"), tuple(table.column_names), tuple(rows), is_truncated)
+
+    def _fitting(self, table: pa.Table) -> int:
+        """How many rows are given; the first one must fit."""
+        count = rows_within(table.slice(0, self._limits.max_rows), self._limits.max_bytes)
+        if count == 0 < table.num_rows:
+            raise LimitExceeded("bytes in a row of a SELECT", self._limits.max_bytes, table.slice(0, 1).nbytes)
+        return count
 
     def _bounded(self, sql: str) -> pa.Table:
         """Run ``sql`` in a job group of its own and cancel it at the time limit."""
@@ -90,29 +118,39 @@ class Selecting:
             try:
                 self._spark.sparkContext.setJobGroup(group, "SELECT", interruptOnCancel=True)
                 self._spark.sparkContext.setLocalProperty(POOL, "select")
-                box.answer = self._spark.sql(sql).limit(self._max_rows + 1).toArrow()
+                box.answer = self._spark.sql(sql).limit(self._limits.max_rows + 1).toArrow()
             except Exception as problem:
                 box.problem = problem
 
-        thread = InheritableThread(target=work, daemon=True)
+        thread = InheritableThread(target=work, name="select", daemon=True)
         thread.start()
-        thread.join(self._timeout_s)
+        thread.join(self._limits.timeout_s)
         if thread.is_alive():
-            self._spark.sparkContext.cancelJobGroup(group)
-            raise LimitExceeded("seconds a SELECT may run", self._timeout_s)
-        if isinstance(box.problem, PySparkException):
-            raise InvalidQuery(f"Spark refuses the query: {str(box.problem).splitlines()[0][:500]}") from box.problem
+            self._cancel(group, thread)
+            raise LimitExceeded("seconds a SELECT may run", self._limits.timeout_s)
         if box.problem is not None:
-            raise box.problem
+            raise _refusal(box.problem) from box.problem
         assert box.answer is not None
         return box.answer
 
-    def _pseudo_tables(self) -> dict[str, tuple[tuple[Column, ...], Callable[[], pa.Table]]]:
+    def _cancel(self, group: str, thread: threading.Thread) -> None:
+        """Again and again, since one that comes between two jobs meets none; its place is not free before."""
+        for _ in range(_CANCELS):
+            if not thread.is_alive():
+                return
+            with suppress(Py4JError, OSError):
+                self._spark.sparkContext.cancelJobGroup(group)
+            thread.join(_CANCEL_PAUSE_S)
+
+    def _pseudo_tables(
+        self, seen_by: subscriptions.Viewer | None
+    ) -> dict[str, tuple[tuple[Column, ...], Callable[[], pa.Table]]]:
         tables: dict[str, tuple[tuple[Column, ...], Callable[[], pa.Table]]] = {}
         for channel in self._channels.values():
             name = channel.spec.name.lower()
-            tables[name + RESULTS] = (_RESULT_COLUMNS, lambda c=channel: self._results_table(c))  # type: ignore[misc]
-            tables[name + SUBSCRIPTIONS] = (_SUBSCRIPTION_COLUMNS, lambda c=channel: self._subscriptions_table(c))  # type: ignore[misc]
+            held = partial(self._subscriptions_table, channel, seen_by)
+            tables[name + RESULTS] = (_RESULT_COLUMNS, partial(self._results_table, channel))
+            tables[name + SUBSCRIPTIONS] = (_SUBSCRIPTION_COLUMNS, held)
         return tables
 
     def _results_table(self, channel: Channel) -> pa.Table:
@@ -127,9 +165,11 @@ class Selecting:
             after, is_end = page.through, page.is_end
         return _table(_RESULT_COLUMNS, rows[:_MOST_PSEUDO_ROWS])
 
-    def _subscriptions_table(self, channel: Channel) -> pa.Table:
+    def _subscriptions_table(self, channel: Channel, seen_by: subscriptions.Viewer | None) -> pa.Table:
         brokers = self._brokers.names()
-        found = self._ledger.read(lambda tx: subscriptions.list_subscriptions(tx, channel.id, None, _MOST_PSEUDO_ROWS))
+        found = self._ledger.read(
+            lambda tx: subscriptions.list_subscriptions(tx, channel.id, None, _MOST_PSEUDO_ROWS, "", seen_by)
+        )
         rows = [(s.id, brokers.get(s.broker_id), s.backend_no, s.params_key, s.owner) for s in found]
         return _table(_SUBSCRIPTION_COLUMNS, rows)
 
@@ -153,16 +193,8 @@ class _Box:
     problem: Exception | None = None
 
 
-def _plain(value: Any) -> Any:
-    """A JSON-ready form: times as ISO text, decimals and wide integers as text."""
-    if isinstance(value, bool) or value is None or isinstance(value, str | float):
-        return value
-    if isinstance(value, int):
-        return value if abs(value) < 2**53 else str(value)
-    if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_plain(v) for v in value]
-    if isinstance(value, bytes):
-        return value.hex()
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+def _refusal(problem: Exception) -> TocsinError:
+    """What the asker is told: of the query, or that Spark is not there."""
+    if not jvm_is_alive():
+        return Unavailable(SPARK_IS_GONE)
+    return InvalidQuery(f"Spark refuses the query: {reason(problem)}")

@@ -202,8 +202,8 @@ class Statements:
     def _describe(self, s: st.Describe, who: Principal) -> Answer:
         return self._showing.describe(s.name, s.kind)
 
-    def _select(self, s: st.Select, _: Principal) -> Answer:
-        return self._selecting.select(s.query, s.span)
+    def _select(self, s: st.Select, who: Principal) -> Answer:
+        return self._selecting.select(s.query, s.span, who)
 
 
 _HANDLERS: dict[type[st.Statement], Any] = {

@@ -42,6 +42,20 @@ PARAMS = "t STRING, k INT, x DOUBLE, y DOUBLE, l STRING[]"
             "SELECT monotonically_increasing_id() AS r FROM Reports", "'monotonically", id="row numbers of Spark"
         ),
         pytest.param("SELECT map('a', 1) AS m FROM Reports", "not allowed", id="maps"),
+        pytest.param("SELECT repeat(id, 10001) AS m FROM Reports", "repeat was given '10001'", id="a huge text"),
+        pytest.param("SELECT repeat(id, sev) AS m FROM Reports", "a number up to 10,000", id="a text of any size"),
+        pytest.param(
+            "SELECT repeat(id, :k) AS m FROM Reports", "a number up to 10,000", id="a text of a size asked for"
+        ),
+        pytest.param("SELECT space(2000000000) AS m FROM Reports", "space was given", id="much space"),
+        pytest.param("SELECT rpad(id, 2000000000) AS m FROM Reports", "pad was given", id="a wide text"),
+        pytest.param("SELECT array_repeat(1, sev) AS m FROM Reports", "array_repeat was given", id="a huge array"),
+        pytest.param("SELECT sequence(1, 10001) AS m FROM Reports", "this sequence may be long", id="a long sequence"),
+        pytest.param("SELECT sequence(1, sev) AS m FROM Reports", "this sequence may be long", id="one of any length"),
+        pytest.param(
+            "SELECT sequence(1, 5, 0) AS m FROM Reports", "this sequence may be long", id="one without an end"
+        ),
+        pytest.param("SELECT repeat(repeat(id, 2000), 2000) AS m FROM Reports", "at most 1,000,000", id="nested calls"),
         pytest.param("SELECT transform(l, q -> q + 1) AS m FROM Reports", "not allowed", id="lambdas"),
         pytest.param("SELECT explode(split(text, ' ')) AS w FROM Reports", "not allowed", id="explode in SELECT"),
         pytest.param("SELECT id AS __seq FROM Reports", "'__seq' is reserved", id="a reserved output"),
@@ -203,3 +217,12 @@ def test_ordinary_functions_are_allowed(expression: str) -> None:
 def test_ordinary_aggregates_group_by_subscription(aggregate: str) -> None:
     sql = compiled(f"SELECT {aggregate} AS v FROM Reports WHERE sev > :k", "k INT").join.sql
     assert "GROUP BY `__s`.`__bs`" in sql
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["lpad(id, 10, '0')", "repeat('ab', 10000)", "space(3)", "array_repeat(sev, 3)", "sequence(1, 10)",
+     "sequence(20, 0, -2)", "repeat(repeat('a', 1000), 1000)", "format_number(x, 2)", "repeat(id, -1)"],
+)  # fmt: skip
+def test_small_counts_are_allowed(expression: str) -> None:
+    assert compiled(f"SELECT {expression} AS m FROM Reports WHERE sev = :k", PARAMS).columns == ("m",)

@@ -6,6 +6,7 @@ is created, with Spark's reason, and not at its first tick.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,12 +28,14 @@ from tocsin.compiler.plan import (
     View,
 )
 from tocsin.datacluster.spark.payload import payload_sql
+from tocsin.datacluster.spark.reasons import reason
 from tocsin.datacluster.spark.relations import arrow_frame, rename_sql
 from tocsin.datacluster.spark.subscriptions import layout
 from tocsin.errors import InvalidQuery
 from tocsin.model.arrow import arrow_type
 from tocsin.model.catalog import ChannelSpec, DatasetSpec
 
+_NOW_OR_NAME = re.compile(r"'(?:[^'\\]|\\.)*'|`[^`]*`|\{now\}")
 _NOW = "TIMESTAMP '1970-01-01 00:00:00'"
 
 
@@ -62,7 +65,7 @@ def prepare(
         )
         return PreparedChannel(spec, plan, _join_payload(spark, plan, names), _index_payload(spark, plan, names))
     except PySparkException as problem:
-        raise InvalidQuery(f"Spark refuses the query: {_first_line(problem)}") from problem
+        raise InvalidQuery(f"Spark refuses the query: {reason(problem)}") from problem
     finally:
         for name in names.values():
             spark.catalog.dropTempView(name)
@@ -77,8 +80,8 @@ def unprepared(spec: ChannelSpec, drivers: Sequence[str], problem: str) -> Prepa
 
 
 def bound_sql(sql: str, now: str) -> str:
-    """``sql`` with the window's time in place."""
-    return sql.replace("{now}", now)
+    """``sql`` with the window's time in place; a column or a text of that name stays what it is."""
+    return _NOW_OR_NAME.sub(lambda found: now if found[0] == "{now}" else found[0], sql)
 
 
 def timestamp_sql(moment: float) -> str:
@@ -118,7 +121,3 @@ def _no_subscriptions(spec: ChannelSpec) -> pa.Table:
     fields = [pa.field(SUBSCRIPTION, pa.int32())]
     fields += [pa.field(PARAMETER + p.name, arrow_type(p.type)) for p in spec.parameters]
     return pa.schema(fields).empty_table()
-
-
-def _first_line(problem: PySparkException) -> str:
-    return str(problem).split("\n", 1)[0].strip()[:500]
