@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from support.clusters import until
 from tocsin.cli.http import ClusterClient, connect
 from tocsin.config import load
 from tocsin.demo.process import ClusterProcess
@@ -48,9 +49,21 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcess
     process = ClusterProcess(tmp_path_factory.mktemp("documents") / "cluster")
     try:
         process.wait_ready(lambda waited: None)
+        with connect(load(process.config_path), None, None) as client:
+            warm_up(client)
         yield process
     finally:
         process.stop()
+
+
+def warm_up(client: ClusterClient) -> None:
+    """Wait for a first result; Spark's first job takes longer than the examples are ready to wait for."""
+    client.run(
+        "CREATE ACTIVE DATASET d (x INT); CREATE CONTINUOUS CHANNEL c(x INT) AS SELECT d.x FROM d WHERE d.x = :x;"
+        "CREATE BROKER b AT 'http://127.0.0.1:9/'; SUBSCRIBE TO c(1) ON b; INSERT INTO d VALUES (1)"
+    )
+    pull = {"cursors": {"c": None}, "wait_s": 30}
+    until(lambda: client.post("/brokers/b/pull", pull)["pages"][0]["results"], "a first result")
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
