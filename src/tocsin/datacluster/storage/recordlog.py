@@ -11,50 +11,21 @@ from __future__ import annotations
 
 import os
 import threading
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from tocsin.clock import Clock
-from tocsin.datacluster.storage import faults, frames, losses
+from tocsin.datacluster.storage import faults, losses, segments
 from tocsin.datacluster.storage.files import is_full, make_directory, storage_full, sync_directory
 from tocsin.datacluster.storage.frames import Frame
 from tocsin.datacluster.storage.idempotency import Appended, RememberedKey, RememberedKeys, split_key
 from tocsin.datacluster.storage.losses import Loss
+from tocsin.datacluster.storage.segments import SUFFIX, FrameRef, Segment
 from tocsin.errors import Corrupt, KeyReused, Unavailable
 
-SUFFIX = ".log"
 Show = Callable[[], None]
-
-
-@dataclass(frozen=True, slots=True)
-class FrameRef:
-    """Where a frame lies, and what it covers."""
-
-    offset: int
-    first_seq: int
-    last_seq: int
-    time_us: int
-    size_bytes: int
-
-
-@dataclass(slots=True)
-class Segment:
-    path: Path
-    first_seq: int
-    refs: list[FrameRef]
-    size_bytes: int
-
-    @property
-    def last_seq(self) -> int:
-        return self.refs[-1].last_seq if self.refs else self.first_seq - 1
-
-    def add(self, frame: Frame) -> None:
-        ref = FrameRef(self.size_bytes, frame.first_seq, frame.last_seq, frame.time_us, frame.size_bytes)
-        self.refs.append(ref)
-        self.size_bytes += frame.size_bytes
 
 
 @dataclass(slots=True)
@@ -100,7 +71,7 @@ class RecordLog:
         self._write_lock = threading.Lock()
         self._broken: str | None = None
         self._closed = False
-        self._segments = [_opened(path, keys) for path in sorted(directory.glob(f"*{SUFFIX}"))]
+        self._segments = [segments.opened(path, keys) for path in sorted(directory.glob(f"*{SUFFIX}"))]
         self.losses = losses.load(directory)
         self._check_order(compacted_through)
         lasts = [*(s.last_seq for s in self._segments), *(loss.last for loss in self.losses)]
@@ -135,7 +106,7 @@ class RecordLog:
         """The frames that hold anything in (after, through], oldest first."""
         for segment in list(self._segments):
             if segment.last_seq > after and segment.first_seq <= through:
-                yield from _read(segment, after, through)
+                yield from segments.read(segment, after, through)
 
     def refs(self) -> list[FrameRef]:
         return [ref for segment in list(self._segments) for ref in segment.refs]
@@ -242,7 +213,7 @@ class RecordLog:
         data = b"".join(frame.encode() for frame in group)
         faults.point("log.before-write")
         try:
-            _write_all(self._file, data, segment.size_bytes)
+            segments.write_all(self._file, data, segment.size_bytes)
             faults.point("log.after-write")
             os.fdatasync(self._file)
         except OSError as error:
@@ -295,11 +266,11 @@ class RecordLog:
     def _open_active(self) -> int:
         """The last segment without its torn end; a new one where there is none, or a hole behind it."""
         if self._segments and self._segments[-1].last_seq < self._head:
-            os.close(_whole(self._segments[-1]))
+            os.close(segments.whole(self._segments[-1]))
         if not self._segments or self._segments[-1].last_seq < self._head:
             path = self._directory / f"{self._head + 1:020d}{SUFFIX}"
             self._segments.append(Segment(path, self._head + 1, [], 0))
-        handle = _whole(self._segments[-1])
+        handle = segments.whole(self._segments[-1])
         sync_directory(self._directory)
         return handle
 
@@ -329,49 +300,3 @@ class RecordLog:
             expected = losses.after(self.losses, segment.last_seq + 1)
         if self._segments and self._segments[0].first_seq > losses.after(self.losses, compacted_through + 1):
             raise Corrupt(f"{self._directory}: the records after {compacted_through} are missing")
-
-
-def _opened(path: Path, keys: RememberedKeys) -> Segment:
-    """Check a segment's frames, up to its end or a torn write."""
-    segment = Segment(path, int(path.stem), [], 0)
-    data = memoryview(path.read_bytes())
-    expected = segment.first_seq
-    while segment.size_bytes < len(data):
-        frame = frames.decode(data, segment.size_bytes)
-        if frame is None or frame.first_seq != expected:
-            if frame is not None or frames.was_synced(data, segment.size_bytes):
-                raise Corrupt(f"{path}: the frame at offset {segment.size_bytes} does not verify")
-            break
-        segment.add(frame)
-        keys.remember(frame)
-        expected = frame.last_seq + 1
-    return segment
-
-
-def _whole(segment: Segment) -> int:
-    """Open a segment to append to it, cut off behind its last frame."""
-    handle = os.open(segment.path, os.O_RDWR | os.O_CREAT, 0o644)
-    os.ftruncate(handle, segment.size_bytes)
-    os.fsync(handle)
-    return handle
-
-
-def _read(segment: Segment, after: int, through: int) -> Iterator[Frame]:
-    refs = segment.refs
-    start = bisect_left(refs, after + 1, key=lambda ref: ref.last_seq)
-    with segment.path.open("rb") as file:
-        for ref in refs[start:]:
-            if ref.first_seq > through:
-                return
-            file.seek(ref.offset)
-            frame = frames.decode(memoryview(file.read(ref.size_bytes)), 0)
-            if frame is None:
-                raise Corrupt(f"{segment.path}: the frame at offset {ref.offset} does not verify")
-            yield frame
-
-
-def _write_all(handle: int, data: bytes, offset: int) -> None:
-    view = memoryview(data)
-    while view:
-        written = os.pwrite(handle, view, offset)
-        view, offset = view[written:], offset + written
