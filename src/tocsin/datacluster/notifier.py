@@ -113,22 +113,27 @@ class Notifier:
                 content=json.dumps(body, separators=(",", ":")),
                 headers={"Content-Type": "application/json", "Authorization": f"Bearer {self._token()}"},
             )
-            answer.raise_for_status()
+            if not answer.is_success:
+                self._postpone(broker, url, ids, f"it answers {answer.status_code} {answer.reason_phrase:.100}")
+                return
         except httpx.HTTPError as problem:
-            self._postpone(broker, ids, f"{type(problem).__name__}: {problem}"[:300])
+            self._postpone(broker, url, ids, f"{type(problem).__name__}: {problem}"[:300])
             return
         except Exception as problem:
             log.exception("notices for broker %d could not be made", broker)
-            self._postpone(broker, ids, type(problem).__name__)
+            self._postpone(broker, url, ids, type(problem).__name__)
             return
         self._pauses.pop(broker, None)
-        self.problems.pop(broker, None)
+        if self.problems.pop(broker, None) is not None:
+            log.info("broker %d at %s takes notices again", broker, _place(url))
         self._count("delivered")
         self._ledger.write(lambda tx: outbox.delivered(tx, ids))
         self._wake.set()
 
-    def _postpone(self, broker: int, ids: Sequence[int], problem: str) -> None:
+    def _postpone(self, broker: int, url: str, ids: Sequence[int], problem: str) -> None:
         """Try them again later; what comes for the broker meanwhile waits with them."""
+        if problem != self.problems.get(broker):  # once for each reason, not for each attempt
+            log.warning("broker %d at %s does not take notices, which wait: %s", broker, _place(url), problem)
         self.problems[broker] = problem
         self._count("failed")
         failures = self._pauses[broker].failures + 1 if broker in self._pauses else 1
@@ -136,3 +141,8 @@ class Notifier:
         due_at = self._clock.now() + wait
         self._pauses[broker] = _Pause(failures, due_at)
         self._ledger.write(lambda tx: outbox.postpone(tx, ids, due_at, problem))
+
+
+def _place(url: str) -> str:
+    """Host and port, without a password that the address may have."""
+    return httpx.URL(url).netloc.decode()

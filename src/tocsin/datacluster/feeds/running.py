@@ -12,6 +12,7 @@ starts it again from the checkpoint. A batch that got through ends the back-off.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from typing import Protocol
 from tocsin.clock import Clock, SystemClock
 from tocsin.datacluster.feeds.batches import Delivered
 
+log = logging.getLogger(__name__)
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 
@@ -132,6 +134,8 @@ class RunningFeed:
 
     def _delivered(self, batch_id: int, batch: Delivered) -> None:
         self._pause_s = self._first_pause_s
+        if self._status.error is not None:
+            log.info("feed %s delivers again", self.name)
         self._set(
             last_batch=batch_id,
             last_batch_at=self._clock.now(),
@@ -141,12 +145,13 @@ class RunningFeed:
         )
 
     def _back_off(self, failure: Exception) -> None:
+        error = self._describe(failure)
+        if error != self._status.error:  # once for each reason, not for each attempt
+            log.warning("feed %s failed and is started again until it runs: %s", self.name, error)
         with self._changed:
             self._query = None
             failures = self._status.failures + 1
-            self._status = replace(
-                self._status, state=FeedState.RETRYING, failures=failures, error=self._describe(failure)
-            )
+            self._status = replace(self._status, state=FeedState.RETRYING, failures=failures, error=error)
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._stopping, timeout=self._pause_s)
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 
@@ -112,3 +113,15 @@ def test_waiting_for_a_feed_that_fails_for_ever_tells_why() -> None:
 
 def test_a_new_feed_has_delivered_nothing() -> None:
     assert FeedStatus() == FeedStatus(FeedState.STARTING, None, None, 0, 0, 0.0, 0, None)
+
+
+def test_the_log_says_once_that_a_feed_fails_and_that_it_is_back(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    starts = Starts(refused=3)
+    running = feed(starts)
+    starts.next().on_batch(1, Delivered(1, 0))
+    running.stop()
+    assert caplog.messages == [
+        "feed f failed and is started again until it runs: no such directory",
+        "feed f delivers again",
+    ]
