@@ -318,6 +318,32 @@ def test_a_paused_channel_waits_and_then_sees_everything(cluster: Cluster, chann
     assert pull(cluster, channel) == [(one.backend, {"id": "w1"})]
 
 
+@pytest.mark.parametrize("by", ["index", "join"])
+def test_what_explain_and_describe_tell(cluster: Cluster, channel: str, by: str) -> None:
+    condition = {"index": "r.kind = :kind", "join": "(r.kind = :kind OR r.kind = concat(:kind, '!'))"}[by]
+    run(
+        cluster,
+        f"""CREATE CHANNEL {channel}(kind STRING) PERIOD '100ms' RETAIN '2h' AS
+            SELECT r.id, r.n, struct(r.x) AS place FROM Reports r WHERE {condition} AND r.x < 50""",
+    )
+    subscribe(cluster, channel, "fire")
+    feed(cluster, "Reports", [report("e1"), report("e2", "flood"), report("e3", x=60)])
+    seen(cluster, "Reports", channel)
+    (newest,) = cluster.explain(channel, ME)["executions"]
+    assert (newest["considered"], newest["matched"]) == (3, 1)  # three came, one of them matches
+    (told,) = run(cluster, f"EXPLAIN CHANNEL {channel}")
+    assert "1 matched in 3 new records, 1 row" in told.message
+    assert ("Spark's plan:" in told.message and "Join" in told.message) == (by == "join")
+    (described,) = run(cluster, f"DESCRIBE {channel}")
+    assert described.message.startswith(f"CREATE CHANNEL {channel}(kind STRING) PERIOD '100ms' RETAIN '2h' AS")
+    assert described.rows == (
+        ("kind", "STRING", "parameter"),
+        ("id", "STRING", "result"),
+        ("n", "BIGINT", "result"),
+        ("place", "struct<x:double>", "result"),
+    )
+
+
 def test_ticks_and_queries_have_pools_of_their_own(cluster: Cluster, channel: str, spark: SparkSession) -> None:
     run(cluster, f"CREATE CONTINUOUS CHANNEL {channel}() AS SELECT count(*) AS c FROM Reports r")
     subscribe(cluster, channel)

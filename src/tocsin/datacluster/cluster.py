@@ -194,7 +194,7 @@ class Cluster:
         self._feeds = Feeding(root / "feeds", ledger, self._datasets, self._spark, clock, load_root)
         self._showing = Showing(
             ledger, self._datasets, self._channels, self._brokers, self._feeds, self._subscribing, self._ticker,
-            self._notifier,
+            self._notifier, self._engine.join_plan,
         )  # fmt: skip
         selecting = Selecting(
             self._spark, self._engine.relations, ledger, self._results, self._datasets, self._channels, self._brokers,
@@ -324,7 +324,7 @@ class Cluster:
             self._notifier.wake()
         self.metrics.executed(name, "done", tick.duration_s)
         outcome = tick.outcome
-        self.metrics.matched(name, matched=outcome.pairs, considered=outcome.considered, results=outcome.rows)
+        self.metrics.matched(name, matched=outcome.pairs, considered=tick.considered, results=outcome.rows)
         self._measure_delay(tick)
 
     def _measure_delay(self, tick: Tick) -> None:

@@ -47,6 +47,11 @@ class Tick:
     windows: Mapping[str, Window] | None = None
 
     @property
+    def considered(self) -> int:
+        """New records that the execution looked at: those of its window, whatever the strategy."""
+        return sum(max(0, w.through - w.after) for w in (self.windows or {}).values())
+
+    @property
     def is_stopped(self) -> bool:
         """It was told to stop: nothing is committed, nothing failed, and the window stays as it is."""
         return isinstance(self.problem, ExecutionStopped)
@@ -189,7 +194,7 @@ class Executor:
     def _commit_one(self, execution: Execution, tick: Tick) -> Callable[[Tx], None]:
         outcome, channel = tick.outcome, tick.channel
         assert outcome is not None
-        stats = ExecutionStats(outcome.considered, outcome.pairs, outcome.rows, tick.duration_s, channel.strategy)
+        stats = ExecutionStats(tick.considered, outcome.pairs, outcome.rows, tick.duration_s, channel.strategy)
         bodies = notice_bodies(
             channel.spec.name, execution.no, outcome.backends, outcome.pairs, channel.subscriptions.attachments,
             is_push=channel.spec.push,

@@ -48,8 +48,8 @@ def _execution(row: ExecutionRow) -> dict[str, Any]:
     }
 
 
-def explain_lines(facts: Mapping[str, Any]) -> list[str]:
-    """The same for people."""
+def explain_lines(facts: Mapping[str, Any], spark_plan: str | None = None) -> list[str]:
+    """The same for people, with Spark's own plan where there is one."""
     shared = facts["distinct_parameter_sets"]
     lines = [
         f"channel {facts['channel']}: {facts['why']}",
@@ -63,8 +63,9 @@ def explain_lines(facts: Mapping[str, Any]) -> list[str]:
     if facts["lag_s"]:
         lines.append(f"lag {facts['lag_s']} s")
     lines += ["", "SQL:", facts["sql"], ""]
+    lines += ["Spark's plan:", spark_plan.rstrip(), ""] if spark_plan else []
     for e in facts["executions"]:
-        outcome = e["problem"] if e["problem"] else f"{e['matched']:,} matched of {e['considered']:,} considered"
+        outcome = e["problem"] or f"{e['matched']:,} matched in {counted(e['considered'], 'new record')}"
         lines.append(
             f"execution {e['no']} {e['state']}: {outcome}, {counted(e['rows'], 'row')}, {e['milliseconds']} ms"
         )

@@ -146,7 +146,7 @@ class Metrics:
         self._execution_seconds = self._histogram("tocsin_execution_seconds", "One execution.", SLOW, "channel")
         self._results = self._counter("tocsin_results_total", "Result rows stored.", "channel")
         self._matched = self._counter("tocsin_matched_total", "Pairs that matched.", "channel")
-        self._considered = self._counter("tocsin_considered_total", "Pairs that were looked at.", "channel")
+        self._considered = self._counter("tocsin_considered_total", "New records that executions looked at.", "channel")
         self._lost = self._gauge("tocsin_lost_results", "Result rows whose files are missing or damaged.", "channel")
         self._lag = self._gauge("tocsin_channel_lag_seconds", "Age of the oldest record not yet seen.", "channel")
         self._record_to_result = self._histogram(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tocsin.datacluster.brokers import Brokers
@@ -14,17 +14,19 @@ from tocsin.datacluster.explain import explanation
 from tocsin.datacluster.feeding import Feeding
 from tocsin.datacluster.notifier import Notifier
 from tocsin.datacluster.service import Answer, BrokerView, ChannelView, DatasetView
+from tocsin.datacluster.spark.prepared import PreparedChannel
 from tocsin.datacluster.storage import executions, outbox, subscriptions
 from tocsin.datacluster.storage.dataset import DatasetStore
 from tocsin.datacluster.storage.ledger import Ledger
 from tocsin.datacluster.subscribing import Subscribing
 from tocsin.datacluster.ticker import Ticker
 from tocsin.errors import NotFound
-from tocsin.language.printer import retention_sql
-from tocsin.language.statements import Shown
+from tocsin.language.printer import retention_sql, to_sql
+from tocsin.language.statements import CreateChannel, CreateDataset, Shown
 from tocsin.tokens import Principal
 from tocsin.units import counted, format_duration
 
+JoinPlanOf = Callable[[PreparedChannel], str | None]
 _RECENT = 10
 _LISTED = 1000
 _DATASETS = ("dataset", "kind", "records", "head", "rejected", "retain", "problem")
@@ -38,8 +40,9 @@ _EXECUTIONS = ("channel", "execution", "state", "considered", "matched", "rows",
 class Showing:
     def __init__(
         self, ledger: Ledger, datasets: Datasets, channels: Channels, brokers: Brokers, feeds: Feeding,
-        subscribing: Subscribing, ticker: Ticker, notifier: Notifier,
+        subscribing: Subscribing, ticker: Ticker, notifier: Notifier, join_plan: JoinPlanOf,
     ) -> None:  # fmt: skip
+        self._join_plan = join_plan
         self._ledger, self._datasets, self._channels, self._brokers = ledger, datasets, channels, brokers
         self._feeds, self._subscribing, self._ticker, self._notifier = feeds, subscribing, ticker, notifier
 
@@ -85,17 +88,23 @@ class Showing:
             case Shown.DEAD_LETTERS:
                 return self._dead_letters(name)
 
+    def spark_plan(self, name: str) -> str | None:
+        """How Spark joins a channel's records with its subscriptions, where that is what happens."""
+        channel = self._channels[name]
+        return self._join_plan(channel.prepared) if channel.strategy == "join" else None
+
     def describe(self, name: str, kind: str | None) -> Answer:
+        """Names and types, under the statement that would make it again."""
         if kind != "channel" and name in self._datasets:
             spec = self._datasets[name].spec
             rows = [(c.name, str(c.type), "key" if c.name in spec.primary_key else "not null" if c.not_null else "")
                     for c in spec.columns]  # fmt: skip
-            return Answer("table", f"dataset {spec.name}", ("column", "type", "constraint"), tuple(rows))
+            return Answer("table", to_sql(CreateDataset(spec)), ("column", "type", "constraint"), tuple(rows))
         if kind != "dataset" and name in self._channels:
             channel = self._channels[name].spec
             rows = [(p.name, str(p.type), "parameter") for p in channel.parameters]
-            rows += [(c, "", "result") for c in self._channels[name].prepared.plan.columns]
-            return Answer("table", f"channel {channel.name}: {channel.query}", ("name", "type", "role"), tuple(rows))
+            rows += [(c, kind, "result") for c, kind in self._channels[name].prepared.result_types]
+            return Answer("table", to_sql(CreateChannel(channel)), ("name", "type", "role"), tuple(rows))
         known = [s.name for s in self._datasets.specs().values()] + [c.spec.name for c in self._channels.values()]
         raise NotFound(kind or "dataset or channel", name, known)
 

@@ -161,7 +161,7 @@ class Statements:
 
     def _explain(self, s: st.ExplainChannel, _: Principal) -> Answer:
         explained = self._showing.explain(s.name)
-        return Answer("explain", "\n".join(explain_lines(explained)))
+        return Answer("explain", "\n".join(explain_lines(explained, self._showing.spark_plan(s.name))))
 
     def _create_broker(self, s: st.CreateBroker, _: Principal) -> Answer:
         if s.if_not_exists and s.spec.name.lower() in (n.lower() for n in self._brokers.names().values()):

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException, PythonException
+from pyspark.errors import AnalysisException, PySparkException, PythonException
 from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.compiler.plan import ORDINAL, SEQUENCE, SUBSCRIPTION
@@ -62,7 +62,6 @@ class Outcome:
     """What a run gave; ``backends`` lists who got something, ``None`` where they are too many to list."""
 
     files: tuple[ResultFile, ...]
-    considered: int
     rows: int
     pairs: int
     backends: Ids | None
@@ -78,7 +77,7 @@ class EngineOptions:
     driver_records: int = 500
 
 
-NOTHING = Outcome((), 0, 0, 0, np.empty(0, np.uint32))
+NOTHING = Outcome((), 0, 0, np.empty(0, np.uint32))
 
 
 class Engine:
@@ -93,6 +92,7 @@ class Engine:
         self._list_pairs, self._inline_bytes = options.list_pairs, options.inline_bytes
         self._driver_records = options.driver_records
         self._relations = Relations(spark)
+        self._joined: dict[str, tuple[PreparedChannel, str]] = {}  # the SQL of each channel's last join
         self._projections = Projections(spark)
 
     @property
@@ -171,11 +171,11 @@ class Engine:
             if s["path"]
         )
         pairs = sum(s["pairs"] for s in summaries)
-        considered, rows = sum(s["considered"] for s in summaries), sum(s["rows"] for s in summaries)
+        rows = sum(s["rows"] for s in summaries)
         lists = [np.frombuffer(s["backends"], np.uint32) for s in summaries if s["backends"] is not None]
         is_listed = len(lists) == len(summaries) and pairs <= self._list_pairs
         backends = np.concatenate([*lists, np.empty(0, np.uint32)]) if is_listed else None
-        return Outcome(files, considered, rows, pairs, backends)
+        return Outcome(files, rows, pairs, backends)
 
     def _probe(
         self, number: int, run: Run, probes: tuple[tuple[str, str], ...], payload: str, ordinal: str | None
@@ -199,7 +199,17 @@ class Engine:
         gone = f" WHERE {SUBSCRIPTION} NOT IN ({', '.join(map(str, run.removed))})" if run.removed is not None else ""
         sql = f"SELECT count({SUBSCRIPTION}) AS pairs FROM ({self._bound(run, run.channel.plan.join.sql)}){gone}"  # noqa: S608
         pairs = self._spark.sql(sql).collect()[0]["pairs"]
-        return Outcome((), sum(w.through - w.after for w in run.windows.values()), 0, pairs, None)
+        return Outcome((), 0, pairs, None)
+
+    def join_plan(self, channel: PreparedChannel) -> str | None:
+        """Spark's physical plan of a channel's last join; ``None`` if there was none, or its views are gone."""
+        joined, sql = self._joined.get(channel.spec.name, (None, ""))
+        if joined is not channel:
+            return None
+        try:
+            return str(self._spark.sql(sql)._jdf.queryExecution().executedPlan().toString())
+        except AnalysisException:
+            return None
 
     def _arm_sql(self, number: int, run: Run) -> str:
         columns = [
@@ -209,7 +219,9 @@ class Engine:
             f"CAST({ORDINAL} AS INT) AS ord",
             f"{run.channel.join_payload} AS payload",
         ]
-        return f"SELECT {', '.join(columns)} FROM ({self._bound(run, run.channel.plan.join.sql)})"  # noqa: S608
+        sql = self._bound(run, run.channel.plan.join.sql)
+        self._joined[run.channel.spec.name] = (run.channel, sql)
+        return f"SELECT {', '.join(columns)} FROM ({sql})"  # noqa: S608
 
     def _store(self, run: Run, rows: pa.Table) -> Outcome:
         if run.removed is not None and rows.num_rows:
@@ -219,8 +231,7 @@ class Engine:
         files: tuple[ResultFile, ...] = ()
         if len(result.ids) and run.path_stem is not None:
             files = (self._written(Path(f"{run.path_stem}-join.arrow"), result),)
-        considered = sum(max(0, w.through - w.after) for w in run.windows.values())
-        return Outcome(files, considered, len(result.seq), len(result.ids), listed)
+        return Outcome(files, len(result.seq), len(result.ids), listed)
 
     def _written(self, path: Path, result: Factorised) -> ResultFile:
         batch = result_batch(result.seq, result.ord, result.payload, result.offsets, result.ids)

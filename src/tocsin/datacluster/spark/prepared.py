@@ -45,6 +45,7 @@ class PreparedChannel:
     plan: CompiledChannel
     join_payload: str  # over the columns of ``plan.join.sql``
     index_payload: str | None  # over the relation where the index plan is simple, else over its SQL's columns
+    result_types: tuple[tuple[str, str], ...] = ()  # of the channel's columns, as Spark writes them
 
 
 def prepare(
@@ -63,7 +64,10 @@ def prepare(
         arrow_frame(spark, layout(plan.join, _no_subscriptions(spec))).createOrReplaceTempView(
             names[plan.join.subscriptions]
         )
-        return PreparedChannel(spec, plan, _join_payload(spark, plan, names), _index_payload(spark, plan, names))
+        types = _types(spark, plan.join.sql, names)
+        payload = payload_sql([(c, f"`{c}`", types[c]) for c in plan.columns])
+        shown = tuple((c, _type_text(types[c])) for c in plan.columns)
+        return PreparedChannel(spec, plan, payload, _index_payload(spark, plan, names), shown)
     except PySparkException as problem:
         raise InvalidQuery(f"Spark refuses the query: {reason(problem)}") from problem
     finally:
@@ -89,11 +93,6 @@ def timestamp_sql(moment: float) -> str:
     return f"TIMESTAMP '{datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M:%S.%f}+00:00'"
 
 
-def _join_payload(spark: SparkSession, plan: CompiledChannel, names: Mapping[str, str]) -> str:
-    types = _types(spark, plan.join.sql, names)
-    return payload_sql([(c, f"`{c}`", types[c]) for c in plan.columns])
-
-
 def _index_payload(spark: SparkSession, plan: CompiledChannel, names: Mapping[str, str]) -> str | None:
     if plan.index is None:
         return None
@@ -107,6 +106,12 @@ def _types(spark: SparkSession, sql: str, names: Mapping[str, str]) -> dict[str,
     for name, view in names.items():
         sql = rename_sql(sql, name, view)
     return {f.name: f.dataType for f in spark.sql(bound_sql(sql, _NOW)).schema.fields}
+
+
+def _type_text(kind: DataType) -> str:
+    """As statements write it; what is inside an array or a struct as Spark does, since names have a case."""
+    text = kind.simpleString()
+    return text if "<" in text else text.upper()
 
 
 def _empty(relation: Relation, spec: DatasetSpec) -> pa.Table:

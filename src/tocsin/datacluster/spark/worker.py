@@ -27,10 +27,7 @@ from tocsin.matching import jit
 from tocsin.matching.collect import Matches
 from tocsin.matching.refs import IndexRef, open_ref
 
-SUMMARY_SQL = (
-    "channel INT, path STRING, rows BIGINT, pairs BIGINT, size BIGINT, considered BIGINT, backends BINARY, "
-    "content BINARY"
-)
+SUMMARY_SQL = "channel INT, path STRING, rows BIGINT, pairs BIGINT, size BIGINT, backends BINARY, content BINARY"
 SUMMARY = pa.schema(
     [
         ("channel", pa.int32()),
@@ -38,7 +35,6 @@ SUMMARY = pa.schema(
         ("rows", pa.int64()),
         ("pairs", pa.int64()),
         ("size", pa.int64()),
-        ("considered", pa.int64()),
         ("backends", pa.binary()),
         ("content", pa.binary()),
     ]
@@ -159,7 +155,6 @@ class _ChannelWriter:
             "rows": self._rows,
             "pairs": self._pairs,
             "size": size,
-            "considered": self._considered,
             "backends": np.concatenate(self._backends or [np.empty(0, np.uint32)]).tobytes() if listed else None,
             "content": content,
         }

@@ -62,7 +62,7 @@ class ResultFile:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionStats:
-    """``considered`` records were looked at, ``matched`` (record, backend subscription) pairs found."""
+    """``considered`` new records were in the window, ``matched`` (record, backend subscription) pairs found."""
 
     considered: int = 0
     matched: int = 0
