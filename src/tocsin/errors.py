@@ -21,7 +21,10 @@
     ├── ExecutionFailed          a channel's Spark job failed; carries channel and SQL
     │   └── ExecutionStopped     it was told to stop, which is no fault of the channel
     ├── Corrupt                  stored data does not verify
+    ├── BrokerRefused            a broker refused a request; carries its code
+    ├── SessionEnded             a broker ended the session for good; carries the number
     └── Unavailable              a part that is needed is not there (Java, Spark, a lock)
+        └── Uncertain            the connection broke before the answer: it may have been done or not
 
 Each holds fields and composes its sentence: what was expected, what came, what to do.
 """
@@ -205,3 +208,39 @@ class Corrupt(TocsinError):
 
 class Unavailable(TocsinError):
     code = "unavailable"
+
+
+class Uncertain(Unavailable):
+    code = "uncertain"
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(what)
+
+    def __str__(self) -> str:
+        return f"{self.what}: the connection broke before the answer; it may have been done or not"
+
+
+class BrokerRefused(TocsinError):
+    """``code`` is the broker's name for the reason."""
+
+    def __init__(self, code: str, detail: str, *, retry_after_s: float | None = None) -> None:
+        self.code, self.detail, self.retry_after_s = code, detail, retry_after_s
+        super().__init__(code, detail)
+
+    def __str__(self) -> str:
+        later = "" if self.retry_after_s is None else f"; try again in {self.retry_after_s:g} s"
+        return f"{self.detail} ({self.code}){later}"
+
+
+class SessionEnded(TocsinError):
+    """``number`` is the close code; see the protocol's table for what it means."""
+
+    code = "session-ended"
+
+    def __init__(self, number: int, detail: str) -> None:
+        self.number, self.detail = number, detail
+        super().__init__(number, detail)
+
+    def __str__(self) -> str:
+        return f"the session has ended: {self.detail} ({self.number})"
