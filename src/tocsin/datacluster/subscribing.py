@@ -23,8 +23,8 @@ from tocsin.datacluster.service import SUBSCRIPTION_ID, Subscribed, Subscription
 from tocsin.datacluster.storage import subscriptions as table
 from tocsin.datacluster.storage.ledger import Ledger
 from tocsin.datacluster.storage.transaction import Tx
-from tocsin.errors import BadArgument, NotFound, Refused, TocsinError
-from tocsin.model.catalog import Parameter
+from tocsin.errors import BadArgument, NotFound, Refused
+from tocsin.model.catalog import ChannelSpec
 from tocsin.model.position import Position
 from tocsin.tokens import Principal
 
@@ -39,7 +39,10 @@ class Subscribing:
         broker_id = self._brokers.id_of(broker)
         for w in wanted:
             check_id(w.id)
-        values = [self._checked(channel, bind_arguments(channel.spec, w.arguments), who) for w in wanted]
+        grants = _grants(channel.spec, who)
+        values = [bind_arguments(channel.spec, w.arguments) for w in wanted]
+        self._check_radii(channel, values)
+        _check_pins(channel.spec, grants, values)
         rows = [
             table.Wanted(canonical_key(channel.spec, v), broker_id, who.subject, w.id)
             for w, v in zip(wanted, values, strict=True)
@@ -53,11 +56,11 @@ class Subscribing:
             Subscribed(a.id, channel.spec.name, a.backend_no, Position.end_of(a.since_execution - 1)) for a in added
         ]
 
-    def _checked(self, channel: Channel, values: list[Any], who: Principal) -> list[Any]:
-        for name, value in zip(channel.radius_parameters(), values, strict=True):
-            if name is not None and value is not None and not 0 <= value <= self._max_radius:
-                raise BadArgument(name, f"a radius from 0 to {self._max_radius:,}", value)
-        return _pinned(channel, values, who)
+    def _check_radii(self, channel: Channel, values: Sequence[Sequence[Any]]) -> None:
+        for place, name in enumerate(channel.radius_parameters()):
+            for radius in (v[place] for v in values) if name is not None else ():
+                if radius is not None and not 0 <= radius <= self._max_radius:
+                    raise BadArgument(name or "", f"a radius from 0 to {self._max_radius:,}", radius)
 
     def unsubscribe(self, ids: Sequence[str], who: Principal) -> int:
         def work(tx: Tx) -> list[table.Removed]:
@@ -153,31 +156,25 @@ def _ids(numbers: Sequence[int]) -> np.ndarray[Any, np.dtype[np.uint32]]:
     return np.array(numbers, np.uint32)
 
 
-def _pinned(channel: Channel, values: list[Any], who: Principal) -> list[Any]:
-    """``values`` if the principal may ask for them: those of one grant's pinned parameters must be the claims'."""
-    spec = channel.spec
+def _grants(spec: ChannelSpec, who: Principal) -> list[dict[int, Any]]:
+    """The ways in: what parameters, by their place, must be; Refused where there is none."""
     if not who.may("subscribe", spec.name):
         raise Refused(f"the token does not allow subscribing to {spec.name!r}")
-    asked = {p.name.lower(): (p, value) for p, value in zip(spec.parameters, values, strict=True)}
-    wrong: list[TocsinError] = []
-    for pins in who.pins(spec.name):
-        problem = _misfit(spec.name, {name.lower(): value for name, value in pins.items()}, asked)
-        if problem is None:
-            return values
-        wrong.append(problem)
-    raise wrong[0]
+    places = {parameter.name.lower(): place for place, parameter in enumerate(spec.parameters)}
+    pins = [{name.lower(): value for name, value in pin.items()} for pin in who.pins(spec.name)]
+    usable = [pin for pin in pins if pin.keys() <= places.keys()]
+    if not usable:
+        unknown = sorted(pins[0].keys() - places.keys())
+        raise Refused(f"the token pins {unknown}, which {spec.name!r} does not have as parameters")
+    return [{places[n]: spec.parameters[places[n]].type.parse(v, n) for n, v in pin.items()} for pin in usable]
 
 
-def _misfit(channel: str, pins: Mapping[str, Any], asked: Mapping[str, tuple[Parameter, Any]]) -> TocsinError | None:
-    """Why a subscription does not fit a grant."""
-    unknown = sorted(pins.keys() - asked.keys())
-    if unknown:
-        return Refused(f"the token pins {unknown}, which {channel!r} does not have as parameters")
-    for name, must in pins.items():
-        parameter, value = asked[name]
-        if value != parameter.type.parse(must, parameter.name):
-            return BadArgument(parameter.name, "the value that the token pins it to", value)
-    return None
+def _check_pins(spec: ChannelSpec, grants: Sequence[Mapping[int, Any]], values: Sequence[Sequence[Any]]) -> None:
+    """Each subscription has to fit one of the grants."""
+    for asked in values if all(grants) else ():
+        if not any(all(asked[place] == must for place, must in grant.items()) for grant in grants):
+            place = next(place for place, must in grants[0].items() if asked[place] != must)
+            raise BadArgument(spec.parameters[place].name, "the value that the token pins it to", asked[place])
 
 
 def _check_owner(tx: Tx, ids: Sequence[str], who: Principal) -> None:
