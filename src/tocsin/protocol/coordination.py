@@ -33,8 +33,13 @@ class Registration(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkno
 
 
 class Registered(msgspec.Struct, frozen=True):
+    """``was_given_up``: the coordinator took this broker for dead and may have removed its subscriptions at the data
+    cluster, so the broker makes those that it needs again.
+    """
+
     report_interval_s: float
     brokers: Sequence[BrokerInfo]
+    was_given_up: bool = False
 
 
 class Load(msgspec.Struct, frozen=True):
@@ -101,7 +106,7 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 
 
 class Reported(msgspec.Struct, frozen=True):
-    """``is_known`` is false where the coordinator wants a registration and a full report."""
+    """``is_known`` is false where the coordinator wants a registration and a full report; then it took nothing."""
 
     is_known: bool
 
