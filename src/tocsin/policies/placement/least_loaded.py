@@ -1,0 +1,38 @@
+"""Least loaded (LL; section 5.1).
+
+The paper warns that many newcomers at once all land on the broker that was least loaded a moment ago, and
+overwhelm it when they start to subscribe. So a newcomer counts from the moment it is placed: as
+``newcomer_weight`` average users, until the broker's next report has it in its load.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from tocsin.policies.base import Assign, BrokerView, Decision, Newcomer, PlacementView, Reason, Skip
+
+
+@dataclass(frozen=True, slots=True)
+class LeastLoaded:
+    """Load over capacity where brokers told one. 0 as ``newcomer_weight`` is the paper's policy."""
+
+    newcomer_weight: float = 1.0
+
+    def place(self, who: Newcomer, view: PlacementView, rng: Random, now: float) -> Decision:
+        if not view.brokers:
+            return Skip(who.user, Reason.NO_CANDIDATE)
+        average = _load_per_user(view) * self.newcomer_weight
+        chosen = min(view.brokers, key=lambda b: (_expected(b, average), b.users, b.name))
+        return Assign(who.user, chosen.name, Reason.LEAST_LOADED)
+
+
+def _expected(broker: BrokerView, average: float) -> float:
+    return (broker.load + broker.newcomers * average) / (broker.capacity or 1.0)
+
+
+def _load_per_user(view: PlacementView) -> float:
+    """Before anyone has load, every user counts the same."""
+    users = sum(b.users - b.newcomers for b in view.brokers)
+    load = sum(b.load for b in view.brokers)
+    return load / users if users > 0 and load > 0 else 1.0
