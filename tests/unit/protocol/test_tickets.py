@@ -1,0 +1,48 @@
+import time
+
+import jwt
+import pytest
+
+from tocsin.errors import Unauthenticated
+from tocsin.protocol.tickets import Ticket, issue_ticket, read_ticket
+from tocsin.tokens import mint
+
+SECRET, OTHER = b"a secret of at least thirty-two bytes", b"another secret of thirty-two bytes and more"
+
+
+def ticket(ttl_s: float = 60, secret: bytes = SECRET) -> str:
+    return issue_ticket(secret, "ann", "north", 7, "n1", time.time() + ttl_s)
+
+
+def test_a_ticket_says_who_where_and_under_which_version():
+    ends_at = time.time() // 1 + 60
+    assert read_ticket(issue_ticket(SECRET, "ann", "north", 7, "n1", ends_at), SECRET) == Ticket(
+        "ann", "north", 7, "n1", ends_at
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param(ticket(-5), "expired", id="past its end"),
+        pytest.param(ticket(secret=OTHER), "not one of this system", id="signed by others"),
+        pytest.param(mint(SECRET, "ann", ["read"], 60), "not one of this system", id="a token is no ticket"),
+        pytest.param("x" * 9000, "longer than", id="far too long"),
+        pytest.param("nonsense", "not one of this system", id="not signed at all"),
+        pytest.param(
+            jwt.encode({"sub": "a", "broker": 1, "ver": "x", "jti": "n", "exp": 2**40}, SECRET, "HS256"),
+            "not one of this system",
+            id="claims of other types",
+        ),
+    ],
+)
+def test_what_is_no_ticket_is_refused(text: str, said: str):
+    with pytest.raises(Unauthenticated, match=said):
+        read_ticket(text, SECRET)
+
+
+def test_a_ticket_is_no_token():
+    """A ticket verifies as a token of its user that may do nothing."""
+    from tocsin.tokens import verify
+
+    assert verify(ticket(), SECRET).capabilities == ()
