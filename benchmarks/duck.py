@@ -9,6 +9,8 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+Numbers = np.ndarray[Any, np.dtype[Any]]
+
 _PAIRS = """
     FROM news n JOIN subs s ON s.kind = n.kind AND s.cx = CAST(floor(n.x / 500.0) AS INTEGER)
         AND s.cy = CAST(floor(n.y / 500.0) AS INTEGER)
@@ -21,9 +23,8 @@ class DuckSpatial:
 
     def __init__(self, subscriptions: dict[str, np.ndarray[Any, Any]], threads: int) -> None:
         self._db = duckdb.connect(config={"threads": threads})
-        flat = _spread(subscriptions)
-        self._db.register("flat", flat)
-        self._db.execute("CREATE TABLE subs AS SELECT * FROM flat ORDER BY kind, cx, cy")
+        self._db.register("flat", _spread(subscriptions))
+        self._db.execute("CREATE TABLE subs AS SELECT * FROM flat")  # keeps the order that it gets
         self._db.unregister("flat")
 
     def count(self, records: pa.Table) -> int:
@@ -53,15 +54,24 @@ def _spread(subs: dict[str, np.ndarray[Any, Any]], cell: float = 500.0) -> pa.Ta
             owners.append(hit)
             columns.append(cx[hit] + dx)
             rows.append(cy[hit] + dy)
-    owner = np.concatenate(owners)
+    owner, column, row = np.concatenate(owners), np.concatenate(columns), np.concatenate(rows)
+    kinds, kind = np.unique(subs["kind"], return_inverse=True)
+    order = _by_cell(kind[owner], column, row)
+    owner = owner[order]
     return pa.table(
         {
             "id": owner.astype(np.uint32),
-            "kind": pa.array(subs["kind"]).take(pa.array(owner)),
-            "cx": np.concatenate(columns),
-            "cy": np.concatenate(rows),
+            "kind": pa.array(kinds).take(pa.array(kind[owner])),
+            "cx": column[order],
+            "cy": row[order],
             "x": x[owner],
             "y": y[owner],
             "radius": radius[owner],
         }
     )
+
+
+def _by_cell(kind: Numbers, column: Numbers, row: Numbers) -> Numbers:
+    """The order by kind, then cell; a radix sort of one integer, where DuckDB sorts for twenty seconds."""
+    key = (kind.astype(np.int64) << 40) | ((column.astype(np.int64) + 2**15) << 20) | (row.astype(np.int64) + 2**15)
+    return np.argsort(key, kind="stable")
