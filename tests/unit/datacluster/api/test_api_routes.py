@@ -183,3 +183,11 @@ def test_readiness_says_why_not(anyone: AppClient, cluster: MemoryCluster):
 def test_readiness_ends_when_a_drain_begins(app, anyone: AppClient):
     app.state.api.drain()
     assert (anyone.get("/readyz").status_code, anyone.get("/healthz").status_code) == (503, 200)
+
+
+@pytest.mark.parametrize("id", ["a/b", "a\0b", "a\x1fb", ""])
+def test_an_id_that_cannot_stand_in_an_address_is_refused(client: AppClient, cluster: MemoryCluster, id: str):
+    asked = {"channel": "ByKind", "broker": "north", "subscriptions": [{"arguments": ["fire"], "id": id}]}
+    answer = client.post("/subscriptions", json=asked)
+    assert (answer.status_code, answer.json()["type"]) == (422, "urn:tocsin:invalid-request")
+    assert cluster.held == {}
