@@ -189,6 +189,77 @@ class Select:
 
 
 @dataclass(frozen=True, slots=True)
+class Broker:
+    name: str = text(
+        "broker-1",
+        "Name of this broker, its own among all brokers of a system.",
+        pattern=r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}",
+        expected="up to 63 letters, digits, dots, dashes and underscores",
+    )
+    host: str = text("127.0.0.1", "Address the broker binds.", pattern=r"\S+", expected="a host name or address")
+    port: int = integer(
+        8430, "The broker's one port, for WebSocket, SSE and HTTP; 0 takes a free one.", low=0, high=65535
+    )
+    url: str = text(
+        "",
+        "Address that others reach the broker at; empty means `http://host:port`, https with TLS.",
+        pattern=r"(https?://[^\s/]+)?",
+        expected="http://host:port",
+    )
+    insecure: bool = flag(False, "Everyone may do everything without a token; allowed on loopback only.")
+    tick: Seconds = duration(
+        "2ms", "Under load, notifications wait so long for others to leave with them.", low="0ms", high="1s"
+    )
+    write_buffer: Bytes = size(
+        "64 kB", "Bytes of one connection given to the system before it counts as slow.", low="1 kB", high="64 MB"
+    )
+    outbox_bytes: Bytes = size(
+        "256 kB", "Bytes that wait for a slow connection; beyond it the backlog is shed.", low="1 kB", high="1 GB"
+    )
+    outbox_hard_bytes: Bytes = size(
+        "4 MB",
+        "Bytes waiting for a slow connection, with those shed since it last was up to date; beyond it, it is closed.",
+        low="1 kB",
+        high="100 GB",
+    )
+    shedding: str = choice("oldest", ("oldest",), "Which notifications a slow connection does without.")
+    cache_bytes: Bytes = size(
+        "64 MB", "Bytes of recent notifications kept for those who come back.", low="0 B", high="1 TB"
+    )
+    replays: int = integer(16, "Reads of a stream's past under way at once.", low=1, high=10_000)
+    retry_pause: Seconds = duration("1s", "Pause before a read of a stream's past is tried again.", high="10m")
+    max_message_bytes: Bytes = size("64 kB", "Longest message of a client.", low="1 kB", high="64 MB")
+    max_messages_per_s: float = number(
+        100.0, "Messages a second that a client may send, in the mean; twice as many at once."
+    )
+    max_requests: int = integer(
+        64, "Requests of a connection under way at once; beyond it nothing is read from it.", low=1, high=10_000
+    )
+    max_subscriptions: int = integer(1000, "Subscriptions that one user may hold.", low=1, high=1_000_000)
+    max_connections: int = integer(50_000, "Connections in all.", low=1, high=10_000_000)
+    max_user_connections: int = integer(16, "Connections of one user.", low=1, high=1_000_000)
+    login_timeout: Seconds = duration(
+        "10s", "A connection that has not asked or logged in after so long is closed.", low="100ms", high="10m"
+    )
+    ping: Seconds = duration("25s", "How often clients are asked to say that they live.", low="100ms", high="1h")
+    idle_timeout: Seconds = duration(
+        "75s", "A connection that said nothing for so long is closed.", low="200ms", high="24h"
+    )
+    heartbeat: Seconds = duration("15s", "Pause between comments on a silent event stream.", low="100ms", high="1h")
+    sse_retry: Seconds = duration("2s", "How long an event stream's client waits before it comes back.", high="1h")
+    rate_window: Seconds = duration("10s", "Time constant of the moving averages of load.", low="100ms", high="1h")
+    drain_timeout: Seconds = duration(
+        "30s", "How long a stopping broker waits for its subscribers to be placed elsewhere.", low="0ms", high="1h"
+    )
+
+    def problems(self) -> Iterator[str]:
+        yield from _ordered("broker", self, "outbox_bytes", "outbox_hard_bytes")
+        yield from _ordered("broker", self, "ping", "idle_timeout")
+        if self.insecure and not is_loopback(self.host):
+            yield f"broker.insecure: allowed on a loopback address only, and broker.host is {self.host!r}"
+
+
+@dataclass(frozen=True, slots=True)
 class Auth:
     secret_file: str = text("", "File with the secret that signs tokens; empty means `secret` in the data directory.")
     token_ttl: Seconds = duration("12h", "How long a token lasts where its maker does not say.", low="1s", high="3660d")
@@ -275,6 +346,7 @@ class Config:
     results: Results = section(Results, "How long results are kept and how they are read.")
     outbox: Outbox = section(Outbox, "How brokers are told of new results.")
     select: Select = section(Select, "Limits of plain SELECT statements.")
+    broker: Broker = section(Broker, "A broker: its address, its limits, and how it treats slow subscribers.")
     auth: Auth = section(Auth, "Tokens.")
     client: Client = section(Client, "How clients find a broker, and come back to it.")
     log: Log = section(Log, "Messages on standard error.")
