@@ -141,7 +141,7 @@ def test_the_same_idempotency_key_gives_the_first_receipt(client: Client) -> Non
     assert (first["accepted"], first["rejected"], first["duplicate"]) == (1, 1, False)
     assert again == first | {"duplicate": True, "problems": again["problems"]}
     found = admin.post("/statements", json={"text": "SELECT count(*) AS c FROM Reports WHERE id = 'i1'"}).json()
-    assert found["results"][0]["rows"] == [[1]]
+    assert found["results"][0]["rows"] == [["1"]]
 
 
 def test_what_is_too_large_is_refused_with_the_limit(client: Client) -> None:

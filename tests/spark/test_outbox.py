@@ -15,7 +15,7 @@ from support.http_broker import HttpBroker, http_broker
 from support.processes import free_port
 from tocsin.datacluster.cluster import Cluster
 from tocsin.datacluster.service import Wanted
-from tocsin.errors import BadArgument
+from tocsin.errors import AlreadyExists, BadArgument
 from tocsin.model.position import START, Position
 from tocsin.tokens import verify
 
@@ -227,8 +227,10 @@ def test_a_moved_subscription_goes_on_at_its_new_broker(cluster: Cluster, name: 
 def test_asking_for_a_subscription_again_changes_nothing(cluster: Cluster, name: str) -> None:
     brokers(cluster, b1="http://127.0.0.1:9/nobody", b2="http://127.0.0.1:9/nobody")
     (first,) = cluster.subscribe(name, "b1", [Wanted(["fire"], "mine")], ME)
-    again = cluster.subscribe(name, "b2", [Wanted(["fire"], "mine"), Wanted(["fire"], "mine")], ME)
+    again = cluster.subscribe(name, "b1", [Wanted(["fire"], "mine"), Wanted(["fire"], "mine")], ME)
     assert again == [first, first]
+    with pytest.raises(AlreadyExists):
+        cluster.subscribe(name, "b2", [Wanted(["fire"], "mine")], ME)
     assert cluster._channels[name].subscriptions.subscriptions == 1
     report(cluster, name, "a")
     assert (ids(cluster, name), ids(cluster, name, "b2")) == (["a"], [])
