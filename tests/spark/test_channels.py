@@ -15,6 +15,7 @@ from support.clusters import BROKER, ME, feed, pull, run, running_cluster, seen,
 from tocsin.datacluster.cluster import Cluster
 from tocsin.datacluster.service import Wanted
 from tocsin.datacluster.storage import catalog
+from tocsin.datacluster.subscribers import Subscribers
 from tocsin.errors import BadArgument, InUse, InvalidQuery, NameTaken, StorageFull
 
 pytestmark = pytest.mark.spark
@@ -236,6 +237,34 @@ def test_replacing_keeps_the_subscriptions_if_the_parameters_stay(cluster: Clust
     )
     assert "dropped" in answer[0].message
     assert cluster._channels[channel].subscriptions.backends == 0
+
+
+def test_a_subscription_made_while_a_replacement_loads_its_index_counts(
+    cluster: Cluster, channel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(cluster, f"CREATE CONTINUOUS CHANNEL {channel}(kind STRING) AS SELECT r.id FROM Reports r WHERE r.kind = :kind")
+    early, late = [subscribe(cluster, channel, "fire")], []
+    load = Subscribers.load_backends
+
+    def slow(self: Subscribers, tx: Any, channel_id: int, after: int | None = None) -> int:
+        version = load(self, tx, channel_id, after)
+        if after is None and not late:
+            late.append(subscribe(cluster, channel, "flood"))
+        return version
+
+    monkeypatch.setattr(Subscribers, "load_backends", slow)
+    condition = "r.kind = :kind AND length(:kind) > 0"
+    run(
+        cluster,
+        f"CREATE OR REPLACE CONTINUOUS CHANNEL {channel}(kind STRING) AS SELECT r.id FROM Reports r WHERE {condition}",
+    )
+    assert len(late) == 1, "the replacement has an index of its own"
+    feed(cluster, "Reports", [report("l1"), report("l2", "flood")])
+    seen(cluster, "Reports", channel)
+    assert sorted(pull(cluster, channel)) == [(early[0].backend, {"id": "l1"}), (late[0].backend, {"id": "l2"})]
+    live = cluster._channels[channel]
+    assert (live.subscriptions.subscriptions, live.subscriptions.backends) == (2, 2)
+    assert len(list(cluster._channels._directory(live.id).iterdir())) == 1
 
 
 def test_a_replacement_that_fails_leaves_the_channel_running(

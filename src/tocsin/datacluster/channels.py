@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -21,14 +22,26 @@ from tocsin.datacluster.spark.prepared import PreparedChannel, prepare, unprepar
 from tocsin.datacluster.storage import catalog, executions
 from tocsin.datacluster.storage.ledger import Ledger
 from tocsin.datacluster.storage.transaction import Tx
-from tocsin.datacluster.subscribers import Subscribers
+from tocsin.datacluster.subscribers import Subscribers, index_spec
 from tocsin.datacluster.ticker import Ticker
 from tocsin.errors import AlreadyExists, BadArgument, NotFound, Span, StatementError
 from tocsin.matching.maintain import CompactionRule
-from tocsin.matching.spec import IndexSpec
 from tocsin.model.catalog import ChannelSpec, DatasetSpec
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Heir:
+    """``version`` is the ledger's up to which its own index is loaded; ``None`` if it shares the old one."""
+
+    subscribers: Subscribers
+    version: int | None
+
+    def caught_up(self, tx: Tx, channel_id: int) -> Subscribers:
+        if self.version is not None:
+            self.subscribers.load_backends(tx, channel_id, self.version)
+        return self.subscribers
 
 
 class Channels(Mapping[str, Channel]):
@@ -67,7 +80,9 @@ class Channels(Mapping[str, Channel]):
         """Open every channel of the catalog where it stood; one that no longer compiles is failing."""
         for row in self._ledger.read(catalog.list_channels):
             try:
-                self._enter(self._open(row, self.prepare(row.spec, None)))
+                channel = self._open(row, self.prepare(row.spec, None))
+                self._sweep(channel)
+                self._enter(channel)
             except StatementError as problem:
                 log.error("channel %s can no longer be compiled: %s", row.spec.name, problem)
                 self._channels[row.spec.name.lower()] = self._open_broken(row, str(problem))
@@ -106,18 +121,39 @@ class Channels(Mapping[str, Channel]):
         write: Callable[[Tx, Channel, PreparedChannel], catalog.ChannelRow],
     ) -> None:
         with self._taken_out(old):
+            heir = self._heir(old, prepared)
             write_then_apply(
                 self._ledger,
                 lambda tx: write(tx, old, prepared),
-                lambda row: self._apply_exchange(row, old, prepared),
+                lambda row: self._apply_exchange(row, old, prepared, heir),
             )
 
-    def _apply_exchange(self, row: catalog.ChannelRow, old: Channel, prepared: PreparedChannel) -> None:
+    def _heir(self, old: Channel, prepared: PreparedChannel) -> _Heir | None:
+        """Who takes the old subscriptions over, loaded here since that may take long; ``None`` where none are kept."""
+        if old.spec.parameters != prepared.spec.parameters:
+            return None
+        directory = self._index_directory(old.id, prepared)
+        subscribers = old.subscriptions.heir(prepared.spec, prepared.plan, directory, self._spark)
+        if subscribers.shares_index(old.subscriptions):
+            return _Heir(subscribers, None)
+        return _Heir(subscribers, self._ledger.read(lambda tx: subscribers.load_backends(tx, old.id)))
+
+    def _apply_exchange(
+        self, row: catalog.ChannelRow, old: Channel, prepared: PreparedChannel, heir: _Heir | None
+    ) -> None:
         """Runs in the ledger's thread, so no subscription can slip between the old state and the new."""
-        old.subscriptions.drop()
-        if row.id != old.id or _index_spec(old.prepared) != _index_spec(prepared):
-            shutil.rmtree(self._directory(old.id), ignore_errors=True)
-        self._channels[row.spec.name.lower()] = self._open(row, prepared)
+        name, left = row.spec.name.lower(), self._directory(old.id)
+        if heir is None:
+            self._channels[name] = self._open(row, prepared)
+        else:
+            heir.subscribers.inherit(old.subscriptions)
+            self._channels[name] = self._ledger.read(
+                lambda tx: self._loaded(tx, row, prepared, heir.caught_up(tx, row.id))
+            )
+            left = self._index_directory(old.id, old.prepared)
+        old.subscriptions.drop(heir.subscribers if heir else None)
+        if heir is None or heir.version is not None:
+            shutil.rmtree(left, ignore_errors=True)
 
     def drop(self, name: str, *, cascade: bool = False) -> None:
         """End a channel; InUse while somebody is subscribed, unless the subscriptions are to go with it."""
@@ -215,19 +251,35 @@ class Channels(Mapping[str, Channel]):
         return channel
 
     def _open(self, row: catalog.ChannelRow, prepared: PreparedChannel) -> Channel:
-        subscribers = Subscribers(row.spec, prepared.plan, self._directory(row.id), self._spark, self._rule)
-        names = {store.id: name for name, store in self._datasets.items()}
+        directory = self._index_directory(row.id, prepared)
+        subscribers = Subscribers(row.spec, prepared.plan, directory, self._spark, self._rule)
 
         def work(tx: Tx) -> Channel:
             subscribers.load(tx, row.id)
-            windows = {names[dataset]: through for dataset, through in executions.windows(tx, row.id).items()}
-            head, started = executions.committed_head(tx, row.id), executions.pending(tx, row.id)
-            return Channel(row.id, prepared, subscribers, windows, head, started, is_paused=row.state == catalog.PAUSED)
+            return self._loaded(tx, row, prepared, subscribers)
 
         return self._ledger.read(work)
 
+    def _loaded(self, tx: Tx, row: catalog.ChannelRow, prepared: PreparedChannel, subscribers: Subscribers) -> Channel:
+        names = {store.id: name for name, store in self._datasets.items()}
+        windows = {names[dataset]: through for dataset, through in executions.windows(tx, row.id).items()}
+        head, started = executions.committed_head(tx, row.id), executions.pending(tx, row.id)
+        return Channel(row.id, prepared, subscribers, windows, head, started, is_paused=row.state == catalog.PAUSED)
+
     def _directory(self, channel_id: int) -> Path:
         return self._root / str(channel_id)
+
+    def _index_directory(self, channel_id: int, prepared: PreparedChannel) -> Path:
+        """Two queries of one channel may have an index each for a while."""
+        made_for = repr(index_spec(prepared.spec, prepared.plan))
+        return self._directory(channel_id) / hashlib.blake2b(made_for.encode(), digest_size=8).hexdigest()
+
+    def _sweep(self, channel: Channel) -> None:
+        """Delete the indexes of queries that the channel had before."""
+        kept = self._index_directory(channel.id, channel.prepared)
+        for path in self._directory(channel.id).iterdir():
+            if path != kept and path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def _drivers(prepared: PreparedChannel) -> list[str]:
@@ -236,7 +288,3 @@ def _drivers(prepared: PreparedChannel) -> list[str]:
 
 def _read_by(prepared: PreparedChannel) -> set[str]:
     return {d.lower() for d in prepared.plan.datasets}
-
-
-def _index_spec(prepared: PreparedChannel) -> IndexSpec | None:
-    return prepared.plan.index.spec if prepared.plan.index else None

@@ -45,12 +45,14 @@ class Acquired:
 
 
 class Subscribers:
+    """``index`` is one that is open already, of the same specification (``index_spec``)."""
+
     def __init__(
-        self, spec: ChannelSpec, plan: CompiledChannel, directory: Path, spark: SparkSession, rule: CompactionRule
-    ) -> None:
+        self, spec: ChannelSpec, plan: CompiledChannel, directory: Path, spark: SparkSession, rule: CompactionRule,
+        index: SubscriptionIndex | None = None,
+    ) -> None:  # fmt: skip
         self._spec = spec
-        index_spec = plan.index.spec if plan.index else _no_predicates(spec)
-        self._index = SubscriptionIndex(index_spec, directory, rule)
+        self._index = index or SubscriptionIndex(index_spec(spec, plan), directory, rule)
         self._tables = None if plan.index else SubscriptionTables(spark, plan.join)
         self._lock = threading.Lock()
         self._held: list[IndexRef] = []
@@ -58,15 +60,32 @@ class Subscribers:
         self.subscriptions = 0
         self.backends = 0
 
-    def load(self, tx: Tx, channel_id: int) -> None:
-        """Bring memory to the ledger's state."""
+    def heir(self, spec: ChannelSpec, plan: CompiledChannel, directory: Path, spark: SparkSession) -> Subscribers:
+        """For another query over the same parameters: with this index if it serves, else an empty one."""
+        is_same = index_spec(spec, plan) == self._index.spec
+        return Subscribers(spec, plan, directory, spark, self._index.rule, self._index if is_same else None)
+
+    def shares_index(self, other: Subscribers) -> bool:
+        return self._index is other._index
+
+    def load_backends(self, tx: Tx, channel_id: int, after: int | None = None) -> int:
+        """Bring the index from version ``after``, by default its base's, to the ledger's, which is given."""
         chunk: list[table.BackendRow] = []
-        for row in table.backends_since(tx, channel_id, self._index.watermark):
+        for row in table.backends_since(tx, channel_id, self._index.watermark if after is None else after):
             chunk.append(row)
             if len(chunk) >= _LOAD_CHUNK:
                 self._apply(chunk)
                 chunk = []
         self._apply(chunk)
+        return table.current_version(tx)
+
+    def inherit(self, old: Subscribers) -> None:
+        """Take over who is attached; the index is loaded or shared."""
+        self.attachments, self.subscriptions, self.backends = old.attachments, old.subscriptions, old.backends
+
+    def load(self, tx: Tx, channel_id: int) -> None:
+        """Bring memory to the ledger's state."""
+        self.load_backends(tx, channel_id)
         counts = table.counts(tx, channel_id)
         self.subscriptions, self.backends = counts.subscriptions, counts.backends
         rows = np.array(list(table.attachments(tx, channel_id)), np.int64).reshape(-1, 3)
@@ -126,11 +145,12 @@ class Subscribers:
         """While this is held no base is being written; taking it waits for one that is."""
         return self._index.steady()
 
-    def drop(self) -> None:
-        """Call it within ``steady``: the files may be deleted afterwards."""
+    def drop(self, heir: Subscribers | None = None) -> None:
+        """Call it within ``steady``: the files may be deleted afterwards, unless an heir shares the index."""
         if self._tables is not None:
             self._tables.drop()
-        self._index.close()
+        if heir is None or not self.shares_index(heir):
+            self._index.close()
 
     def _apply(self, rows: Sequence[table.BackendRow]) -> None:
         live = [r for r in rows if r.active]
@@ -152,6 +172,11 @@ class Subscribers:
 
     def _nothing(self) -> pa.Table:
         return pa.schema([(p.name, arrow_type(p.type)) for p in self._spec.parameters]).empty_table()
+
+
+def index_spec(spec: ChannelSpec, plan: CompiledChannel) -> IndexSpec:
+    """What a channel's index is made for."""
+    return plan.index.spec if plan.index else _no_predicates(spec)
 
 
 def _no_predicates(spec: ChannelSpec) -> IndexSpec:

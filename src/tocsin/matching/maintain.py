@@ -67,7 +67,7 @@ class SubscriptionIndex:
     def __init__(self, spec: IndexSpec, directory: Path, rule: CompactionRule | None = None) -> None:
         """Open what is in the directory; what is not whole, or of another spec, is deleted."""
         check_spec(spec)
-        self.spec, self.directory, self._rule = spec, directory, rule or CompactionRule()
+        self.spec, self.directory, self.rule = spec, directory, rule or CompactionRule()
         self._schema = params_schema(spec)
         self._shape, self._state, self._compacting = threading.Lock(), threading.RLock(), threading.Lock()
         directory.mkdir(parents=True, exist_ok=True)
@@ -102,7 +102,7 @@ class SubscriptionIndex:
     def needs_compaction(self, pending: int | None = None) -> bool:
         """Whether so many changes (by default those that are pending) are worth a new base."""
         changes = self.pending if pending is None else pending
-        return changes > max(self._rule.least, self._rule.share * self._base_count())
+        return changes > max(self.rule.least, self.rule.share * self._base_count())
 
     def add(self, ids: Ids, params: Columns) -> None:
         """Add subscriptions, the parameters standing at the same places as their ids."""
