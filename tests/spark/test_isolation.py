@@ -138,19 +138,22 @@ def test_a_channel_whose_index_cannot_be_written_fails_alone_until_it_can(cluste
 
 
 def test_an_execution_longer_than_its_period_coalesces_ticks_and_goes_on(cluster: Cluster) -> None:
-    slow = "SELECT r.id, size(array_distinct(sequence(1, r.place))) AS n FROM Reports r WHERE r.kind = :kind"
+    run(cluster, "CREATE DATASET Many (n INT)")
+    feed(cluster, "Many", [{"n": n} for n in range(700)])
+    slow = "SELECT r.id, count(*) AS n FROM Reports r, Many a, Many b WHERE r.kind = :kind GROUP BY r.id"
     create(cluster, "Slow", slow, mode="", tail="PERIOD '100ms'")
     one = subscribe(cluster, "Slow", "fire")
     lags = []
     for i in range(3):
-        feed(cluster, "Reports", [report(f"{i}{j}", 500_000) for j in range(3)])
+        feed(cluster, "Reports", [report(f"{i}{j}") for j in range(3)])
         until(lambda: lags.append(cluster.explain("Slow", ME)["lag_s"]) or any(lags), "a lag is to be seen")
         time.sleep(0.1)
     seen(cluster, "Reports", "Slow")
     facts = cluster.explain("Slow", ME)
     assert facts["coalesced_ticks"] > 0
     assert facts["problem"] is None
-    assert pull(cluster, "Slow") == [(one.backend, {"id": f"{i}{j}", "n": 500_000}) for i in range(3) for j in range(3)]
+    told = [(one.backend, {"id": f"{i}{j}", "n": "490000"}) for i in range(3) for j in range(3)]
+    assert sorted(pull(cluster, "Slow"), key=str) == told
     until(lambda: cluster.explain("Slow", ME)["lag_s"] == 0, "the lag is gone")
 
 
