@@ -21,7 +21,7 @@ from tocsin.matching.storage import map_array
 
 T = TypeVar("T")
 
-_KEPT = 64  # opened indexes that a process keeps: pages are mapped, not read
+_KEPT = 512  # opened indexes that a process keeps, two a channel: pages are mapped, not read
 
 
 @dataclass(frozen=True, slots=True)
