@@ -1,4 +1,4 @@
-"""The reference shows every statement, and every example in it parses."""
+"""The reference shows every statement, and every example in it parses, those too that are only shown."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "language.md"
 
 
 def examples() -> list[Statement]:
-    blocks = re.findall(r"```sql\n(.*?)```", REFERENCE.read_text("utf-8"), re.DOTALL)
+    blocks = re.findall(r"```(?:sql|text)\n(.*?)```", REFERENCE.read_text("utf-8"), re.DOTALL)
     return [statement for block in blocks for statement in parse_script(block)]
 
 
