@@ -1,0 +1,1 @@
+"""The broker coordination server: who is where, who lives, who moves."""

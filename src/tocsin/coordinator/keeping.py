@@ -1,0 +1,169 @@
+"""Users and what they subscribed to: made, placed, kept, acknowledged, forgotten."""
+
+from __future__ import annotations
+
+from tocsin.coordinator.brokers import BrokerState
+from tocsin.coordinator.events import PlacementAsked, SubscriptionEnded, SubscriptionKept
+from tocsin.coordinator.moves import MoveState
+from tocsin.coordinator.moving import Moving
+from tocsin.coordinator.placing import Placing
+from tocsin.coordinator.users import User
+from tocsin.coordinator.world import World
+from tocsin.errors import LimitExceeded, NotFound
+from tocsin.protocol.coordination import Acknowledged, Holding, Kept
+
+_SEEN_ANEW_S = 3600.0  # what was seen is written again after so long
+ADMITTED = "admitted while the coordinator was away"
+
+
+class Keeping:
+    def __init__(self, world: World, placing: Placing, moving: Moving) -> None:
+        self._world, self._placing, self._moving = world, placing, moving
+
+    def find(self, name: str) -> User:
+        user = self._world.users.get(name)
+        if user is None or user.is_removed:
+            raise NotFound("user", name)
+        return user
+
+    # --- placement -------------------------------------------------------------------------------------
+
+    def ask(self, asked: PlacementAsked) -> None:
+        """See that the user has a broker: the one that it has, unless that has ended or drains."""
+        user = self._made(asked.user)
+        self._learn(user, asked)
+        if self._wants_a_place(user):
+            self._moving.end_of(user.name, MoveState.SUPERSEDED, "the user was placed anew")
+            self._placing.place(user)
+
+    def _wants_a_place(self, user: User) -> bool:
+        if user.broker is None:
+            return True
+        move = self._world.moves.active.get(user.name)
+        drains = self._world.brokers[user.broker].state is BrokerState.DRAINING
+        is_idle = not self._world.is_online(user.name, user.broker) and not (move and move.is_started)
+        return self._world.brokers[user.broker].is_ended or (drains and is_idle)
+
+    def _learn(self, user: User, asked: PlacementAsked) -> None:
+        world = self._world
+        location = asked.location or user.location
+        latencies = dict(asked.latencies_ms) or user.latencies_ms
+        if (location, latencies) != (user.location, user.latencies_ms) or world.now - user.seen_at > _SEEN_ANEW_S:
+            user.location, user.latencies_ms, user.seen_at = location, latencies, world.now
+            world.users.touch(user.name)
+
+    def admit(self, name: str, broker: str) -> None:
+        """A broker let the user in without asking, which is later than what we decided before.
+
+        It stays there, unless it is online where we placed it: then that assignment is the later one.
+        """
+        user = self._made(name)
+        if user.broker == broker:
+            return
+        if self._world.is_online(name, user.broker):
+            self._placing.let_go(user, broker)
+            return
+        self._moving.end_of(name, MoveState.SUPERSEDED, f"the user was admitted by {broker}")
+        self._placing.put(user, broker, ADMITTED)
+
+    # --- subscriptions ---------------------------------------------------------------------------------
+
+    def keep(self, kept: SubscriptionKept) -> None:
+        known = self._world.users.get(kept.user)
+        limit = self._world.rules.max_subscriptions
+        if known is not None and kept.wanted.id not in known.subscriptions and len(known.subscriptions) >= limit:
+            raise LimitExceeded(f"subscriptions of user {kept.user!r}", limit)
+        user = self._made(kept.user)
+        user.keep(kept.wanted)
+        self._world.users.touch(user.name)
+        if user.broker is None:
+            self._placing.place(user)
+        elif kept.by != user.broker:
+            self._world.adopt(user, user.broker, user.version)
+        self._moving.renew(user, kept.by)
+
+    def drop(self, ended: SubscriptionEnded) -> None:
+        """A destination that had it already lets go of the user: its move is tried again another time."""
+        user = self.find(ended.user)
+        if user.subscriptions.pop(ended.id, None) is None:
+            raise NotFound("subscription", ended.id, user.subscriptions)
+        self._world.users.touch(user.name)
+        move = self._world.moves.active.get(user.name)
+        if move is not None and move.is_started and ended.by != move.to:
+            self._moving.end(move, MoveState.REFUSED, "the user unsubscribed meanwhile")
+
+    def take(self, kept: Kept, broker: str) -> None:
+        """What a broker kept while it could not ask; one too many is dropped there as well as here."""
+        if kept.wanted is None:
+            user = self._world.users.get(kept.user)
+            if user is not None and kept.id in user.subscriptions:
+                self.drop(SubscriptionEnded(kept.user, kept.id, broker))
+            return
+        known = self._world.users.get(kept.user)
+        if known is None or known.is_removed:
+            self.admit(kept.user, broker)
+        try:
+            self.keep(SubscriptionKept(kept.user, kept.wanted, broker))
+        except LimitExceeded:
+            return
+
+    def acknowledge(self, one: Acknowledged) -> None:
+        user = self._world.users.get(one.user)
+        if user is not None and user.acknowledge(one.id, one.position):
+            self._world.users.touch(user.name)
+
+    # --- who is there ----------------------------------------------------------------------------------
+
+    def hold(self, holding: Holding, broker: str) -> None:
+        """A user came, changed what it holds, or went offline."""
+        online = self._world.presence[broker].holdings
+        if holding.streams:
+            online[holding.user] = tuple(holding.streams)
+            self._expect(holding.user, broker)
+        else:
+            online.pop(holding.user, None)
+            self.went(holding.user)
+
+    def went(self, name: str) -> None:
+        user = self._world.users.get(name)
+        if user is not None:
+            user.seen_at = self._world.now
+            self._world.users.touch(name)
+
+    def _expect(self, name: str, broker: str) -> None:
+        """Send away who is online where it does not belong and is not on its way to."""
+        user, move = self._world.users.get(name), self._world.moves.active.get(name)
+        if user is None or user.broker is None:
+            self.admit(name, broker)
+        elif user.broker != broker and not (move and move.is_started and move.to == broker):
+            self._placing.let_go(user, broker)
+
+    # --- leaving ---------------------------------------------------------------------------------------
+
+    def remove(self, name: str) -> None:
+        """Forget the user as soon as nobody holds it."""
+        world, user = self._world, self.find(name)
+        self._moving.end_of(name, MoveState.SUPERSEDED, "the user was removed")
+        user.is_removed = True
+        user.subscriptions.clear()
+        broker = user.broker
+        if broker is not None:
+            world.users.move(user, None, world.next_version(), "removed")
+            world.release(user, broker)
+        world.users.homeless.discard(name)
+        if not user.stale:
+            world.users.drop(name)
+
+    def expire(self) -> None:
+        """Remove who has been away for longer than ``offline_ttl``."""
+        world = self._world
+        oldest = world.now - world.rules.offline_ttl_s
+        for user in [u for u in world.users if u.seen_at < oldest and not u.is_removed]:
+            if not any(user.name in presence.holdings for presence in world.presence.values()):
+                self.remove(user.name)
+
+    def _made(self, name: str) -> User:
+        world = self._world
+        if name not in world.users and len(world.users) >= world.rules.max_users:
+            raise LimitExceeded("users", world.rules.max_users)
+        return world.users.add(name, world.now)

@@ -1,0 +1,171 @@
+"""Brokers that come, report, fall silent, die, drain and return."""
+
+from __future__ import annotations
+
+from tocsin.coordinator.brokers import MEMBERS, Broker, BrokerState, Presence
+from tocsin.coordinator.events import Ask, Detach, Restart, WantedMove
+from tocsin.coordinator.liveness import Signs, Verdict
+from tocsin.coordinator.moving import Moving
+from tocsin.coordinator.placing import Placing
+from tocsin.coordinator.world import World
+from tocsin.errors import NotFound
+from tocsin.protocol.coordination import Registration
+
+DRAIN = "drain"
+
+
+class Living:
+    def __init__(self, world: World, placing: Placing, moving: Moving) -> None:
+        self._world, self._placing, self._moving = world, placing, moving
+        self._tried_s: dict[str, float] = {}  # drains: when a user's last move was proposed
+
+    def find(self, name: str) -> Broker:
+        broker = self._world.brokers.get(name)
+        if broker is None:
+            raise NotFound("broker", name, self._world.brokers.names())
+        return broker
+
+    # --- coming ----------------------------------------------------------------------------------------
+
+    def register(self, name: str, told: Registration) -> None:
+        """A broker begins, or begins again to talk to us: it hears everything that concerns it."""
+        world, before = self._world, self._world.members()
+        broker = world.brokers.get(name) or Broker(name, told.url, told.incarnation)
+        if broker.incarnation != told.incarnation:
+            world.users.forget_broker(name)
+        if broker.state is not BrokerState.DRAINING or broker.incarnation != told.incarnation:
+            broker.become(BrokerState.LIVE)
+        broker.incarnation, broker.url, broker.is_attached = told.incarnation, told.url, True
+        broker.location, broker.capacity = told.location, told.capacity
+        world.brokers.put(name, broker)
+        world.presence[name] = Presence(Signs(world.clock.now_s), is_known=True)
+        self._brief(broker)
+        if world.members() != before:
+            world.tell_topology(*(n for n in world.brokers.names() if n != name))
+        self.house_the_homeless()
+
+    def _brief(self, broker: Broker) -> None:
+        world = self._world
+        world.effects.append(Restart(broker.name, broker.incarnation))
+        world.forget_told(broker.name)
+        world.tell_topology(broker.name)
+        for user in sorted(world.users.lingering[broker.name]):
+            world.release(world.users[user], broker.name)
+        for user in sorted(world.users.residents[broker.name]):
+            world.adopt(world.users[user], broker.name, world.users[user].version)
+        self._moving.returned(broker.name)
+
+    def heard(self, broker: Broker, is_draining: bool) -> None:
+        world = self._world
+        world.presence[broker.name].signs.heard(world.clock.now_s)
+        if broker.state is BrokerState.SILENT:
+            broker.become(BrokerState.LIVE)
+            world.brokers.touch(broker.name)
+        if is_draining:
+            self.drain(broker)
+
+    # --- going -----------------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Judge everyone by their silence."""
+        world = self._world
+        for broker in [b for b in world.brokers if not b.is_ended]:
+            verdict = world.presence[broker.name].signs.verdict(world.clock.now_s, world.rules)
+            if verdict is Verdict.DEAD:
+                self.end(broker, BrokerState.GONE if broker.state is BrokerState.DRAINING else BrokerState.DEAD)
+            elif verdict is Verdict.SILENT:
+                world.effects.append(Ask(broker.name, broker.url))
+                if broker.state is BrokerState.LIVE:
+                    broker.become(BrokerState.SILENT)
+                    world.brokers.touch(broker.name)
+
+    def distrust(self, name: str) -> None:
+        """The broker has to register again, and then hears everything anew."""
+        if name in self._world.presence:
+            self._world.presence[name].is_known = False
+            self._world.forget_told(name)
+
+    def refused(self, name: str) -> None:
+        """Nobody listens at the broker's address."""
+        presence = self._world.presence.get(name)
+        if presence is not None and presence.signs.refused_s is None:
+            presence.signs.refused_s = self._world.clock.now_s
+
+    def end(self, broker: Broker, state: BrokerState) -> None:
+        """Its users, offline ones included, are placed elsewhere, and what it held is let go."""
+        world, was_member = self._world, broker.state in MEMBERS
+        if not broker.become(state):
+            return
+        broker.ended_at, broker.plan = world.now, None
+        world.brokers.touch(broker.name)
+        world.presence[broker.name] = Presence(Signs(world.clock.now_s))
+        world.forget_told(broker.name)
+        if broker.is_attached:
+            world.effects.append(Detach(broker.name))
+        if was_member:
+            world.tell_topology()
+        self._moving.destination_lost(broker.name, "the destination died")
+        self.house_the_homeless()
+
+    def detached(self, name: str) -> None:
+        broker = self._world.brokers.get(name)
+        if broker is not None and broker.is_ended:
+            broker.is_attached = False
+            self._world.brokers.touch(name)
+
+    def house_the_homeless(self) -> None:
+        """Place everyone whose broker has ended, or who has none, if anywhere there is a place."""
+        world = self._world
+        ended = [b.name for b in world.brokers if b.is_ended and world.users.residents[b.name]]
+        for name in [*(u for b in ended for u in sorted(world.users.residents[b])), *sorted(world.users.homeless)]:
+            user = world.users[name]
+            if not self._moving.source_died(user) and not self._placing.place(user):
+                return
+
+    # --- draining --------------------------------------------------------------------------------------
+
+    def drain(self, broker: Broker) -> None:
+        world = self._world
+        if broker.is_ended or not broker.become(BrokerState.DRAINING):
+            return
+        broker.plan = world.new_plan(f"{DRAIN} {broker.name}").id
+        world.brokers.touch(broker.name)
+        world.tell_topology()
+        self._moving.destination_lost(broker.name, "the destination drains")
+        self.empty()
+
+    def empty(self) -> None:
+        """Move users away from draining brokers, as many at a time as may be under way."""
+        for broker in [b for b in self._world.brokers if b.state is BrokerState.DRAINING]:
+            waiting = (u for u in sorted(self._world.users.residents[broker.name]) if self._may_try(u))
+            for user in list(waiting)[: max(0, self._moving.free)]:
+                if not self._move_away(broker, user):
+                    return
+
+    def _may_try(self, user: str) -> bool:
+        world = self._world
+        tried_s = self._tried_s.get(user)
+        is_pause_over = tried_s is None or world.clock.now_s - tried_s >= world.rules.retry_s
+        return user not in world.moves.active and is_pause_over
+
+    def _move_away(self, broker: Broker, name: str) -> bool:
+        """Whether there was somewhere to go."""
+        world = self._world
+        decision = self._placing.choose(world.users[name])
+        if decision is None or not world.can_take(decision.broker):
+            return False
+        self._tried_s[name] = world.clock.now_s
+        plan = broker.plan or world.new_plan(f"{DRAIN} {broker.name}").id
+        self._moving.propose(plan, WantedMove(name, decision.broker, f"{DRAIN} {broker.name}: {decision.reason}"))
+        return True
+
+    def forget(self) -> None:
+        """Brokers that ended long ago and have nothing any more."""
+        world = self._world
+        self._tried_s = {u: at for u, at in self._tried_s.items() if world.clock.now_s - at < world.rules.retry_s}
+        for broker in list(world.brokers):
+            is_old = broker.is_ended and world.now - broker.ended_at >= world.rules.forget_broker_s
+            if is_old and not broker.is_attached and not world.users.residents[broker.name]:
+                world.users.forget_broker(broker.name)
+                world.brokers.drop(broker.name)
+                del world.presence[broker.name]

@@ -1,0 +1,201 @@
+"""Carrying out moves: make before break, at a bounded rate, each to a known end (see ``moves``)."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from tocsin.coordinator.events import WantedMove
+from tocsin.coordinator.moves import Move, MoveState
+from tocsin.coordinator.placing import Placing
+from tocsin.coordinator.users import User
+from tocsin.coordinator.world import Did, Told, World
+
+
+class Moving:
+    def __init__(self, world: World, placing: Placing) -> None:
+        self._world, self._placing = world, placing
+        self._planned: deque[str] = deque()
+        self._started: set[str] = set()  # users
+        self._deadlines: dict[str, float] = {}  # by move, awake seconds
+        self._latest: dict[str, int] = {}  # by move: the adoption whose outcome counts
+        self._tokens, self._filled_s = 1.0, 0.0
+
+    @property
+    def free(self) -> int:
+        """How many more moves may be under way or planned before others wait."""
+        return self._world.rules.moves_in_flight - len(self._started) - len(self._planned)
+
+    def resume(self) -> None:
+        """Go on with what the store has: each step gets its whole time again."""
+        for move in self._world.moves.active.values():
+            if move.is_started:
+                self._started.add(move.user)
+                self._set_deadline(move)
+            else:
+                self._planned.append(move.id)
+        self._planned = deque(sorted(self._planned))
+
+    # --- wanting moves ---------------------------------------------------------------------------------
+
+    def propose(self, plan: str, wanted: WantedMove) -> None:
+        """Record a move; an older one of the same user gives way."""
+        world = self._world
+        user = world.users.get(wanted.user)
+        source = user.broker if user else None
+        move = Move(world.new_move_id(), plan, wanted.user, source, wanted.to, wanted.reason, world.now)
+        problem = self._problem(user, wanted.to)
+        if problem:
+            world.moves.put(move.id, move)
+            world.moves.end(move, MoveState.REFUSED, problem, world.now)
+            return
+        self.end_of(wanted.user, MoveState.SUPERSEDED, f"plan {plan} moves the user to {wanted.to}")
+        world.moves.add(move)
+        self._planned.append(move.id)
+
+    def pump(self) -> None:
+        """Start planned moves, as many as the limits allow."""
+        world, rules = self._world, self._world.rules
+        gained = (world.clock.now_s - self._filled_s) * rules.moves_per_s
+        self._tokens = min(max(1.0, rules.moves_per_s), self._tokens + gained)
+        self._filled_s = world.clock.now_s
+        while self._planned and len(self._started) < rules.moves_in_flight and self._tokens >= 1:
+            move = world.moves.get(self._planned.popleft())
+            if move is not None and move.state is MoveState.PLANNED:
+                self._tokens -= 1
+                self._start(move)
+
+    # --- what happens to them --------------------------------------------------------------------------
+
+    def adopted(self, number: int, told: Told, is_ok: bool, reason: str) -> bool:
+        """Whether the outcome of that adoption was a move's."""
+        move = self._of(told)
+        if move is None:
+            return False
+        if move.state is MoveState.ADOPTING and self._latest.get(move.id) == number:
+            if is_ok:
+                self._send(move)
+            else:
+                self.end(move, MoveState.REFUSED, f"{move.to} could not adopt the user: {reason}")
+        return True
+
+    def sent(self, told: Told, is_ok: bool, reason: str) -> None:
+        """The source says that nobody is left, or that somebody will not go."""
+        move = self._of(told)
+        if move is None or move.state is not MoveState.SENDING:
+            return
+        if is_ok:
+            self._finish(move, "nobody is left at the source")
+        else:
+            self.end(move, MoveState.REFUSED, f"{move.source} could not send the user: {reason}")
+
+    def arrived(self, broker: str, user: str, version: int) -> None:
+        move = self._world.moves.active.get(user)
+        if move is not None and (move.to, move.version) == (broker, version):
+            self._finish(move, "arrived")
+
+    def renew(self, user: User, by: str | None) -> None:
+        """The user's subscriptions have grown: the destination hears of it, unless it said so itself."""
+        move = self._world.moves.active.get(user.name)
+        if move is not None and move.is_started and by != move.to:
+            self._adopt(move, user)
+
+    def expire(self) -> None:
+        for key in [k for k, at in self._deadlines.items() if at <= self._world.clock.now_s]:
+            move = self._world.moves[key]
+            waiting = f"{move.to} to adopt the user" if move.state is MoveState.ADOPTING else "the user to arrive"
+            self.end(move, MoveState.TIMED_OUT, f"waited too long for {waiting}")
+
+    def end_of(self, user: str, state: MoveState, outcome: str) -> None:
+        """End the user's move, if one is active; it stays where it is."""
+        move = self._world.moves.active.get(user)
+        if move is not None:
+            self.end(move, state, outcome)
+
+    def end(self, move: Move, state: MoveState, outcome: str) -> None:
+        was_started = move.is_started
+        self._close(move, state, outcome)
+        user = self._world.users.get(move.user)
+        if was_started and user is not None:
+            self._placing.restamp(user)
+            self._placing.let_go(user, move.to)
+
+    def source_died(self, user: User) -> bool:
+        """Whether the user's move had begun, so that it is simply placed at the destination."""
+        move = self._world.moves.active.get(user.name)
+        if move is None:
+            return False
+        if not (move.is_started and self._world.can_take(move.to)):
+            self.end(move, MoveState.SUPERSEDED, "the source died")
+            return False
+        self._finish(move, "the source died; the destination had the user already")
+        return True
+
+    def destination_lost(self, broker: str, outcome: str) -> None:
+        for move in [m for m in self._world.moves.active.values() if m.to == broker]:
+            self.end(move, MoveState.REFUSED, outcome)
+
+    def returned(self, broker: str) -> None:
+        """Tell a broker that registered what its moves want of it."""
+        for move in list(self._world.moves.active.values()):
+            user = self._world.users[move.user]
+            if move.is_started and move.to == broker:
+                self._adopt(move, user)
+            if move.state is MoveState.SENDING and move.source == broker:
+                self._world.send(move)
+
+    # --- steps -----------------------------------------------------------------------------------------
+
+    def _problem(self, user: User | None, to: str) -> str:
+        if user is None or user.is_removed:
+            return "there is no such user"
+        if user.broker is None:
+            return "the user is placed nowhere"
+        if user.broker == to:
+            return f"the user is at {to} already"
+        if not self._world.can_take(to):
+            found = self._world.brokers.get(to)
+            return f"{to} is {found.state}" if found else f"there is no broker {to!r}"
+        return ""
+
+    def _start(self, move: Move) -> None:
+        world, user = self._world, self._world.users.get(move.user)
+        problem = self._problem(user, move.to)
+        if problem or user is None:
+            self.end(move, MoveState.REFUSED, problem)
+            return
+        world.moves.advance(move, MoveState.ADOPTING)
+        move.source, move.version = user.broker, world.next_version()
+        self._started.add(move.user)
+        self._adopt(move, user)
+        self._set_deadline(move)
+
+    def _adopt(self, move: Move, user: User) -> None:
+        self._latest[move.id] = self._world.adopt(user, move.to, move.version)
+
+    def _send(self, move: Move) -> None:
+        self._world.moves.advance(move, MoveState.SENDING)
+        self._set_deadline(move)
+        self._world.send(move)
+
+    def _finish(self, move: Move, outcome: str) -> None:
+        user = self._world.users[move.user]
+        self._close(move, MoveState.DONE, outcome)
+        self._placing.put(user, move.to, move.cause, move.version)
+
+    def _close(self, move: Move, state: MoveState, outcome: str) -> None:
+        self._started.discard(move.user)
+        self._deadlines.pop(move.id, None)
+        self._latest.pop(move.id, None)
+        self._world.moves.end(move, state, outcome, self._world.now)
+
+    def _set_deadline(self, move: Move) -> None:
+        rules = self._world.rules
+        wait_s = rules.adopt_timeout_s if move.state is MoveState.ADOPTING else rules.move_timeout_s
+        self._deadlines[move.id] = self._world.clock.now_s + wait_s
+
+    def _of(self, told: Told) -> Move | None:
+        """The active move that this instruction was for."""
+        move = self._world.moves.active.get(told.user)
+        if move is None or move.version != told.version:
+            return None
+        return move if told.broker == (move.to if told.did is Did.ADOPT else move.source) else None

@@ -1,0 +1,1 @@
+"""Where the coordinator's rows live: SQLite, or PostgreSQL by URL."""

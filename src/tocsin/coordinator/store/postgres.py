@@ -1,0 +1,73 @@
+"""Rows in PostgreSQL. An advisory lock, held by the connection, keeps a second coordinator out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import psycopg
+
+from tocsin.coordinator.rows import Change
+from tocsin.coordinator.store.base import SCHEMA, Row
+from tocsin.errors import Unavailable
+
+_LOCK = 0x746F6373  # "tocs"
+_CONNECT_S = 10
+_CREATE = """
+CREATE TABLE IF NOT EXISTS tocsin_coordinator_schema (version INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS tocsin_coordinator
+    (kind TEXT COLLATE "C", key TEXT COLLATE "C", body BYTEA NOT NULL, PRIMARY KEY (kind, key))
+"""
+_PUT = """INSERT INTO tocsin_coordinator (kind, key, body) VALUES (%s, %s, %s)
+          ON CONFLICT (kind, key) DO UPDATE SET body = excluded.body"""
+
+
+class PostgresStore:
+    """Used by one thread at a time. A connection that is lost is an error: the lock went with it."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            self._db = psycopg.connect(url, autocommit=True, connect_timeout=_CONNECT_S)
+        except psycopg.Error as error:
+            raise Unavailable(f"PostgreSQL cannot be reached: {_first_line(error)}") from None
+        try:
+            self._prepare()
+        except BaseException:
+            self._db.close()
+            raise
+
+    def load(self) -> Sequence[Row]:
+        rows = self._db.execute("SELECT kind, key, body FROM tocsin_coordinator").fetchall()
+        return [(kind, key, bytes(body)) for kind, key, body in rows]
+
+    def save(self, changes: Iterable[Change]) -> None:
+        puts, drops = [], []
+        for change in changes:
+            if change.body is None:
+                drops.append((change.kind, change.key))
+            else:
+                puts.append((change.kind, change.key, change.body))
+        try:
+            with self._db.transaction(), self._db.cursor() as cursor:
+                cursor.executemany(_PUT, puts)
+                cursor.executemany("DELETE FROM tocsin_coordinator WHERE kind = %s AND key = %s", drops)
+        except psycopg.Error as error:
+            raise Unavailable(f"PostgreSQL cannot be written: {_first_line(error)}") from None
+
+    def close(self) -> None:
+        self._db.close()
+
+    def _prepare(self) -> None:
+        row = self._db.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,)).fetchone()
+        if row is None or not row[0]:
+            raise Unavailable("another coordinator uses this database")
+        with self._db.transaction():
+            self._db.execute(_CREATE)
+            found = self._db.execute("SELECT version FROM tocsin_coordinator_schema").fetchone()
+            if found is None:
+                self._db.execute("INSERT INTO tocsin_coordinator_schema VALUES (%s)", (SCHEMA,))
+            elif found[0] != SCHEMA:
+                raise Unavailable(f"the store is of version {found[0]}, and this program knows {SCHEMA}")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,72 @@
+"""Rows in a SQLite file, with a full sync at every commit."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from tocsin.coordinator.rows import Change
+from tocsin.coordinator.store.base import SCHEMA, Row
+from tocsin.errors import Corrupt, Unavailable
+
+_CREATE = (
+    "CREATE TABLE IF NOT EXISTS row (kind TEXT, key TEXT, body BLOB NOT NULL, PRIMARY KEY (kind, key)) WITHOUT ROWID"
+)
+_PUT = "INSERT INTO row (kind, key, body) VALUES (?, ?, ?) ON CONFLICT (kind, key) DO UPDATE SET body = excluded.body"
+
+
+class SqliteStore:
+    """Used by one thread at a time. The exclusive lock that keeps others out ends with the process."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._db = self._open()
+        except sqlite3.OperationalError as error:
+            raise Unavailable(f"the store {path} cannot be opened: {error}; does another coordinator use it?") from None
+        except sqlite3.DatabaseError as error:
+            raise Corrupt(f"the store {path} is not a SQLite file: {error}") from None
+
+    def load(self) -> Sequence[Row]:
+        return self._db.execute("SELECT kind, key, body FROM row").fetchall()
+
+    def save(self, changes: Iterable[Change]) -> None:
+        puts, drops = [], []
+        for change in changes:
+            if change.body is None:
+                drops.append((change.kind, change.key))
+            else:
+                puts.append((change.kind, change.key, change.body))
+        try:
+            with self._db:
+                self._db.execute("BEGIN IMMEDIATE")
+                self._db.executemany(_PUT, puts)
+                self._db.executemany("DELETE FROM row WHERE kind = ? AND key = ?", drops)
+        except sqlite3.Error as error:
+            raise Unavailable(f"the store {self._path} cannot be written: {error}") from None
+
+    def close(self) -> None:
+        self._db.close()
+
+    def _open(self) -> sqlite3.Connection:
+        db = sqlite3.connect(self._path, check_same_thread=False, isolation_level=None, timeout=0)
+        try:
+            db.execute("PRAGMA locking_mode = EXCLUSIVE")
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = FULL")
+            db.execute("BEGIN EXCLUSIVE")
+            self._check_schema(db)
+            db.execute(_CREATE)
+            db.execute("COMMIT")
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _check_schema(self, db: sqlite3.Connection) -> None:
+        found = db.execute("PRAGMA user_version").fetchone()[0]
+        if found not in (0, SCHEMA):
+            raise Unavailable(f"the store {self._path} is of version {found}, and this program knows {SCHEMA}")
+        db.execute(f"PRAGMA user_version = {SCHEMA}")

@@ -1,0 +1,255 @@
+"""The coordinator's state under any sequence of events, with brokers that obey at least once.
+
+Everything may be lost: instructions, outcomes, answers, brokers, the coordinator between any two events. The
+rules hold after every step; and once everyone is well again, every move ends, and every user is held, with all of its
+subscriptions, by the one live broker that it is placed at, and by no other.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from support.sim_brokers import SimBroker
+from tocsin.coordinator import events
+from tocsin.coordinator.brokers import BrokerState
+from tocsin.coordinator.events import Event, Restart, Tell, WantedMove
+from tocsin.coordinator.queues import Queue
+from tocsin.coordinator.rules import Rules
+from tocsin.coordinator.state import State
+from tocsin.errors import TocsinError
+from tocsin.policies.registry import placement_policy
+from tocsin.protocol.messages import Wanted
+from tocsin.protocol.targets import TopicTarget
+
+RULES = Rules(moves_in_flight=2, moves_per_s=2.0, kept_moves=20, kept_plans=5, max_subscriptions=4)
+BROKERS, USERS, IDS = ("a", "b", "c"), ("ann", "bob", "eve", "joe"), ("1", "2", "3")
+
+brokers, users, ids = st.sampled_from(BROKERS), st.sampled_from(USERS), st.sampled_from(IDS)
+
+
+class Coordination(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.sims = {name: SimBroker(name) for name in BROKERS}
+        self.store: dict[tuple[str, str], bytes] = {}
+        self.queues: dict[str, Queue] = {}
+        self.versions: dict[str, int] = {}
+        self.now = 1000.0
+        self.state = self.begin()
+
+    @initialize()
+    def some_brokers(self) -> None:
+        for name in ("a", "b"):
+            self.sims[name].start()
+            self.send(self.sims[name].registration())
+
+    # --- the coordinator -------------------------------------------------------------------------------
+
+    def begin(self) -> State:
+        state = State(RULES, placement_policy("round_robin"), Random(0))
+        state.load([(kind, key, body) for (kind, key), body in self.store.items()], self.now)
+        self.queues.clear()
+        return state
+
+    def send(self, event: Event, *, dies: bool = False) -> bool:
+        """Handle, make durable, carry out; or die before anything is durable."""
+        try:
+            effects = self.state.handle(event, self.now)
+        except TocsinError:
+            return False
+        if dies:
+            self.state = self.begin()
+            return False
+        self.commit()
+        for effect in effects:
+            if isinstance(effect, Restart):
+                self.queues[effect.broker] = Queue(effect.incarnation, 10**6)
+            elif isinstance(effect, Tell):
+                self.queues[effect.broker].put(effect.instruction)
+        return True
+
+    def commit(self) -> None:
+        for change in self.state.world.take_changes():
+            if change.body is None:
+                self.store.pop((change.kind, change.key), None)
+            else:
+                self.store[change.kind, change.key] = change.body
+
+    @rule(elapsed=st.sampled_from([0.25, 1.0, 3.0, 60.0]), times=st.integers(1, 12))
+    def tick(self, elapsed: float, times: int) -> None:
+        for _ in range(times):
+            self.now += elapsed
+            self.send(events.Ticked(elapsed))
+
+    @rule()
+    def restart(self) -> None:
+        self.state = self.begin()
+        self.commit()
+
+    # --- brokers ---------------------------------------------------------------------------------------
+
+    @rule(name=brokers)
+    def start(self, name: str) -> None:
+        self.sims[name].start()
+        self.send(self.sims[name].registration())
+
+    @rule(name=brokers)
+    def kill(self, name: str) -> None:
+        self.sims[name].kill()
+
+    @rule(name=brokers)
+    def refuse(self, name: str) -> None:
+        if not self.sims[name].is_running:
+            self.send(events.BrokerRefused(name))
+
+    @rule(name=brokers, is_lost=st.booleans(), dies=st.booleans())
+    def report(self, name: str, is_lost: bool = False, dies: bool = False) -> None:
+        sim = self.sims[name]
+        if not sim.is_running:
+            return
+        event = sim.report()
+        is_known = self.send(event, dies=dies) and self.state.knows(name, sim.incarnation)
+        if not is_known:
+            self.send(sim.registration())
+        elif not is_lost:
+            sim.answered(event.report)
+
+    @rule(name=brokers, count=st.integers(1, 5), fails=st.booleans(), again=st.booleans())
+    def instruct(self, name: str, count: int, fails: bool = False, again: bool = False) -> None:
+        sim, queue = self.sims[name], self.queues.get(name)
+        if not sim.is_running or queue is None or queue.incarnation != sim.incarnation:
+            return
+        for instruction in queue.after(0 if again else sim.after, count):
+            sim.obey(instruction, fails=fails)
+
+    @rule(name=brokers)
+    def drain(self, name: str) -> None:
+        self.sims[name].is_draining = True
+
+    @rule(name=brokers)
+    def remove_broker(self, name: str) -> None:
+        self.send(events.BrokerRemoved(name))
+
+    # --- people ----------------------------------------------------------------------------------------
+
+    @rule(user=users, dies=st.booleans())
+    def log_in(self, user: str, dies: bool = False) -> None:
+        if self.send(events.PlacementAsked(user), dies=dies):
+            broker = self.state.world.users[user].broker
+            if broker is not None and not self.sims[broker].login(user):
+                self.instruct(broker, 50)
+                self.sims[broker].login(user)
+
+    @rule(name=brokers, user=users)
+    def let_in_unasked(self, name: str, user: str) -> None:
+        sim = self.sims[name]
+        if sim.is_running:
+            sim.held.setdefault(user, set())
+            sim.online.add(user)
+            sim.admitted.append(user)
+
+    @rule(user=users)
+    def disconnect(self, user: str) -> None:
+        for sim in self.sims.values():
+            sim.online.discard(user)
+
+    @rule(user=users, id=ids, is_told=st.booleans())
+    def subscribe(self, user: str, id: str, is_told: bool) -> None:
+        at = next((sim for sim in self.sims.values() if user in sim.online), None)
+        if at is not None:
+            at.held[user].add(id)
+        by = at.name if at and is_told else None
+        self.send(events.SubscriptionKept(user, Wanted(id, TopicTarget(f"t{id}")), by))
+
+    @rule(user=users, id=ids)
+    def unsubscribe(self, user: str, id: str) -> None:
+        if self.send(events.SubscriptionEnded(user, id)):
+            for sim in self.sims.values():
+                sim.held.get(user, set()).discard(id)
+
+    @rule(user=users)
+    def remove_user(self, user: str) -> None:
+        self.send(events.UserRemoved(user))
+
+    @rule(name=brokers, confirms=st.booleans())
+    def follow(self, name: str, confirms: bool = True) -> None:
+        sim = self.sims[name]
+        for user in list(sim.sends):
+            if user in sim.online:
+                sim.follow(user, self.sims[sim.sends[user].to.name], confirms=confirms)
+
+    # --- plans -----------------------------------------------------------------------------------------
+
+    @rule(wanted=st.lists(st.tuples(users, brokers), min_size=1, max_size=4), dies=st.booleans())
+    def plan(self, wanted: list[tuple[str, str]], dies: bool) -> None:
+        moves = [WantedMove(user, to, "a test") for user, to in wanted]
+        self.send(events.PlanProposed(moves, "a test"), dies=dies)
+
+    # --- laws ------------------------------------------------------------------------------------------
+
+    @invariant()
+    def rules_hold(self) -> None:
+        self.state.check_invariants()
+
+    @invariant()
+    def versions_only_grow(self) -> None:
+        for (kind, key), body in self.store.items():
+            if kind == "user":
+                version = self.state.world.users[key].version if key in self.state.world.users else None
+                if version is not None and body:
+                    assert version >= self.versions.get(key, 0)
+                    self.versions[key] = version
+
+    @invariant()
+    def the_rows_are_the_state(self) -> None:
+        """Another run of the coordinator would begin with just this."""
+        other = State(RULES, placement_policy("round_robin"), Random(0))
+        other.load([(kind, key, body) for (kind, key), body in self.store.items()], 0.0)
+        other.check_invariants()
+        here, there = self.state.world, other.world
+        assert {u.name: (u.broker, u.version, u.stale) for u in here.users} == {
+            u.name: (u.broker, u.version, u.stale) for u in there.users
+        }
+        assert set(here.moves.active) == set(there.moves.active)
+
+    def teardown(self) -> None:
+        """Everyone is well again, and everything comes to its end."""
+        for sim in self.sims.values():
+            if not sim.is_running or sim.is_draining:
+                sim.start()
+                self.send(sim.registration())
+        for _ in range(60):
+            self.now += 1.0
+            self.send(events.Ticked(1.0))
+            for name in BROKERS:
+                self.report(name)
+                self.instruct(name, 1000)
+                self.follow(name)
+        self.rules_hold()
+        self.everyone_is_where_it_belongs()
+
+    def everyone_is_where_it_belongs(self) -> None:
+        world = self.state.world
+        assert {b.state for b in world.brokers} == {BrokerState.LIVE}
+        assert not world.moves.active
+        assert all(move.ended_at is not None and move.outcome for move in world.moves)
+        for user in world.users:
+            assert user.broker is not None, f"{user.name} is nowhere, removed: {user.is_removed}"
+            assert set(user.subscriptions) <= self.sims[user.broker].held[user.name]
+            assert not user.stale
+        for sim in self.sims.values():
+            assert sim.online <= set(sim.held)
+            assert set(sim.held) == world.users.residents[sim.name], sim.name
+
+
+Coordination.TestCase.settings = settings(
+    max_examples=120,
+    stateful_step_count=30,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+TestCoordination = Coordination.TestCase
