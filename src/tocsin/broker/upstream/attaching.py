@@ -1,0 +1,117 @@
+"""Making and ending the broker's subscriptions at the data cluster, many in a request.
+
+What is asked for while a request is under way goes with the next one. A bulk request that the cluster refuses
+is asked again one by one, so one bad argument harms only its own subscription. Endings are tried until the
+cluster has heard them, and a subscription that is asked for again waits for its ending first: so its
+position is a new one. What may have been made though no answer came is ended too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tocsin.broker.upstream.backoff import Backoff
+from tocsin.broker.upstream.cluster import Arguments, ClusterClient, Made
+from tocsin.errors import TocsinError, Unavailable
+
+BULK = 1000  # subscriptions in one request
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Wish:
+    id: str
+    arguments: Arguments
+    made: asyncio.Future[Made]
+
+
+class Attaching:
+    def __init__(self, cluster: ClusterClient, broker: str, backoff: Backoff) -> None:
+        self._cluster, self._broker, self._backoff = cluster, broker, backoff
+        self._wishes: dict[str, list[_Wish]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._ending: dict[str, asyncio.Future[None]] = {}
+
+    async def make(self, channel: str, id: str, arguments: Arguments) -> Made:
+        """A subscription of this broker; Unavailable where the cluster cannot be asked now."""
+        if id in self._ending:
+            await asyncio.shield(self._ending[id])
+        wish = _Wish(id, arguments, asyncio.get_running_loop().create_future())
+        if channel in self._wishes:
+            self._wishes[channel].append(wish)
+        else:
+            self._wishes[channel] = [wish]
+            self._spawn(self._fulfil(channel))
+        return await wish.made
+
+    def end(self, ids: Iterable[str]) -> None:
+        """End subscriptions, sooner or later."""
+        was_idle = not self._ending
+        for id in ids:
+            self._ending.setdefault(id, asyncio.get_running_loop().create_future())
+        if was_idle and self._ending:
+            self._spawn(self._end_all())
+
+    async def stop(self) -> None:
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _fulfil(self, channel: str) -> None:
+        """One request after the other until nothing is wished for."""
+        await asyncio.sleep(0)  # what comes in the same step goes together
+        while wishes := self._wishes.pop(channel):
+            now, self._wishes[channel] = wishes[:BULK], wishes[BULK:]
+            await self._ask(channel, now)
+
+    async def _ask(self, channel: str, wishes: Sequence[_Wish]) -> None:
+        wanted = [(wish.id, wish.arguments) for wish in wishes]
+        try:
+            made = await self._cluster.subscribe(self._broker, channel, wanted)
+        except Unavailable as problem:
+            self._fail(wishes, problem)
+            self.end(wish.id for wish in wishes)
+        except TocsinError as problem:
+            if len(wishes) == 1:
+                self._fail(wishes, problem)
+            else:
+                for wish in wishes:
+                    await self._ask(channel, [wish])
+        else:
+            self._give(wishes, made)
+
+    def _give(self, wishes: Sequence[_Wish], made: Sequence[Made]) -> None:
+        for wish, one in zip(wishes, made, strict=True):
+            if wish.made.done():  # whoever asked has gone
+                self.end([wish.id])
+            else:
+                wish.made.set_result(one)
+
+    def _fail(self, wishes: Sequence[_Wish], problem: TocsinError) -> None:
+        for wish in wishes:
+            if not wish.made.done():
+                wish.made.set_exception(problem)
+
+    async def _end_all(self) -> None:
+        while self._ending:
+            ids = list(self._ending)[:BULK]
+            try:
+                await self._cluster.unsubscribe(ids)
+            except Unavailable:
+                await self._backoff.pause()
+                continue
+            except TocsinError as problem:
+                log.error("subscriptions could not be ended at the data cluster: %s", problem)
+            self._backoff.succeeded()
+            for id in ids:
+                self._ending.pop(id).set_result(None)

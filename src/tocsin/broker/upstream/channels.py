@@ -1,0 +1,305 @@
+"""Streams of channels: attach, pull, fill, acknowledge.
+
+One loop pulls for all channels at once and is the truth; a notice from the cluster only ends a pause. The rules by
+which pulls, replays and attachments come together are in ``merging``. While the cluster is away, attaching is
+answered with Unavailable and everything else waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from tocsin.broker.ports import Attached, Delivery, Page
+from tocsin.broker.upstream.attaching import Attaching
+from tocsin.broker.upstream.backoff import Backoff
+from tocsin.broker.upstream.cluster import ClusterClient, Parameter, ResultPage
+from tocsin.broker.upstream.merging import Merge, Stream
+from tocsin.broker.upstream.pins import check_pins
+from tocsin.errors import BadArgument, NotFound, Refused, TocsinError, Unavailable
+from tocsin.protocol.messages import Gap, Hole
+from tocsin.protocol.targets import ChannelTarget, Target, target_key
+from tocsin.tokens import Principal
+
+_UNFINISHED_S = 0.05  # how long a replay waits for an execution that runs
+_PARAMETERS_S = 5.0  # how long a channel's parameters are believed
+_UNKNOWN_S = 0.01  # how long a fill waits for the hub to know a stream
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelOptions:
+    """``may_drop`` says whether everybody who holds something here has been heard of."""
+
+    broker: str
+    notify_url: str
+    wait_s: float
+    page_rows: int
+    ack_s: float
+    orphan_s: float
+    backoff_min_s: float
+    backoff_max_s: float
+    max_waiting: int
+    may_drop: Callable[[], bool] = lambda: True
+
+
+class ChannelUpstream:
+    """``start`` it in the event loop; it goes on by itself until ``stop``."""
+
+    def __init__(self, cluster: ClusterClient, delivery: Delivery, options: ChannelOptions) -> None:
+        self._cluster, self._options = cluster, options
+        self._merge = Merge(delivery, options.max_waiting)
+        self._attaching = Attaching(cluster, options.broker, self._backoff())
+        self._before: set[str] = set()
+        self._parameters: dict[str, tuple[float, list[Parameter]]] = {}
+        self._ready, self._wake, self._changed = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._filling: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self) -> None:
+        self._spawn(self._run())
+
+    async def stop(self) -> None:
+        """Stop pulling, and acknowledge what was pulled."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._attaching.stop()
+        if self._ready.is_set():
+            with contextlib.suppress(TocsinError):
+                await self._acknowledge({})
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the cluster has been reached in this life of the broker."""
+        return self._ready.is_set()
+
+    # --- Upstream -----------------------------------------------------------------------------------------
+
+    async def check(self, target: Target, principal: Principal) -> None:
+        channel = _channel(target)
+        if not principal.may("subscribe", channel.name):
+            raise Refused(f"the token does not allow subscribing to {channel.name!r}")
+        pins = principal.pins(channel.name)
+        if all(pins):
+            check_pins(channel.name, await self._parameters_of(channel.name), channel.arguments, pins)
+
+    async def attach(self, target: Target) -> Attached:
+        channel, id = _channel(target), self._id(target)
+        if known := self._merge.attachment(id):
+            return known
+        if not self._ready.is_set():
+            raise Unavailable("the data cluster has not been reached yet")
+        made = await self._attaching.make(channel.name, id, channel.arguments)
+        is_new = made.channel not in self._merge.channels
+        attached = self._merge.attached(made, is_again=id in self._before)
+        self._before.discard(id)
+        if is_new:
+            self._changed.set()
+        self._fill_all()
+        return attached
+
+    async def detach(self, target: Target) -> None:
+        id = self._id(target)
+        self._before.discard(id)
+        self._attaching.end(self._merge.detached(id))
+
+    async def replay(self, stream: str, after: str, through: str) -> Page:
+        """A page; an empty one where (after, through] ends in an execution that is still running."""
+        known = self._merge.stream(stream)
+        if known is None:
+            raise NotFound("stream", stream)
+        page = await self._replayed(known, after, through)
+        holes = [Hole(page.gap.after, page.gap.through, None)] if page.gap else []
+        gap = Gap(stream, holes, page.gap.reason) if page.gap else None
+        items = [(r.position, bytes(r.payload)) for r in page.results]
+        return Page(items, page.through, page.through >= through, gap)
+
+    # --- Notices ------------------------------------------------------------------------------------------
+
+    async def noticed(self, body: bytes, principal: Principal) -> None:
+        try:
+            msgspec.json.decode(body, type=_Notices)
+        except msgspec.DecodeError as problem:
+            raise BadArgument("notices", "what the data cluster posts", str(problem)) from None
+        self._wake.set()
+
+    # --- the loops ----------------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        await self._begin()
+        self._spawn(self._acknowledging())
+        self._spawn(self._drop_orphans())
+        backoff = self._backoff()
+        while True:
+            try:
+                await self._pull()
+                backoff.succeeded()
+            except Unavailable as problem:
+                log.warning("pulling waits for the data cluster: %s", problem)
+                await self._pause(backoff)
+            except NotFound as problem:
+                await self._lost(problem, backoff)
+            except TocsinError as problem:
+                log.error("the data cluster refuses a pull: %s", problem)
+                await self._pause(backoff)
+            except Exception:
+                log.exception("a pull failed; trying again")
+                await self._pause(backoff)
+
+    async def _begin(self) -> None:
+        """Register, and learn what an earlier life of this broker left."""
+        backoff = self._backoff()
+        while True:
+            try:
+                await self._cluster.register(self._options.broker, self._options.notify_url)
+                self._merge.acknowledged = await self._cluster.acknowledged(self._options.broker)
+                self._before = set(await self._cluster.subscriptions(self._options.broker))
+                self._ready.set()
+                return
+            except TocsinError as problem:
+                log.warning("the data cluster is not reached yet: %s", problem)
+                await self._pause(backoff)
+
+    async def _pull(self) -> None:
+        self._changed.clear()
+        cursors = self._merge.cursors()
+        if not cursors:
+            await self._changed.wait()
+            return
+        asking = asyncio.create_task(
+            self._cluster.pull(self._options.broker, cursors, self._options.page_rows, self._options.wait_s)
+        )
+        changed = asyncio.create_task(self._changed.wait())
+        try:
+            await asyncio.wait({asking, changed}, return_when=asyncio.FIRST_COMPLETED)
+            if asking.done():
+                self._take(asking.result())
+        finally:
+            for task in (asking, changed):
+                task.cancel()
+            await asyncio.gather(asking, changed, return_exceptions=True)
+
+    def _take(self, pages: list[ResultPage]) -> None:
+        for page in pages:
+            self._merge.take(page)
+        self._fill_all()
+
+    async def _lost(self, problem: NotFound, backoff: Backoff) -> None:
+        """A channel was dropped, or the broker itself is not known any more."""
+        if problem.kind == "channel" and problem.name in self._merge.channels:
+            log.error("the data cluster dropped channel %s: its streams end here", problem.name)
+            self._merge.forget(problem.name)
+            self._parameters.pop(problem.name, None)
+            return
+        log.error("the data cluster lost something: %s", problem)
+        await self._pause(backoff)
+        with contextlib.suppress(TocsinError):
+            await self._cluster.register(self._options.broker, self._options.notify_url)
+
+    async def _acknowledging(self) -> None:
+        told: dict[str, str] = {}
+        while True:
+            await asyncio.sleep(self._options.ack_s)
+            try:
+                told |= await self._acknowledge(told)
+            except TocsinError as problem:
+                log.info("acknowledging waits: %s", problem)
+
+    async def _acknowledge(self, told: dict[str, str]) -> dict[str, str]:
+        news = {name: at for name, at in self._merge.settled().items() if told.get(name) != at}
+        if news:
+            await self._cluster.acknowledge(self._options.broker, news)
+        return news
+
+    async def _drop_orphans(self) -> None:
+        """End what an earlier life left and nobody has asked for since."""
+        await asyncio.sleep(self._options.orphan_s)
+        while not self._options.may_drop():
+            await asyncio.sleep(self._options.orphan_s)
+        orphans, self._before = self._before - self._merge.ids(), set()
+        if orphans:
+            log.info("%d subscriptions of an earlier life are ended", len(orphans))
+            self._attaching.end(orphans)
+
+    # --- filling ------------------------------------------------------------------------------------------
+
+    def _fill_all(self) -> None:
+        for stream in self._merge.behind():
+            if stream.name not in self._filling:
+                self._filling.add(stream.name)
+                self._spawn(self._fill(stream))
+        if self._merge.is_waiting_for_hub():
+            asyncio.get_running_loop().call_later(_UNKNOWN_S, self._fill_all)
+
+    async def _fill(self, stream: Stream) -> None:
+        backoff = self._backoff()
+        try:
+            while stream.is_behind and (due := self._merge.begin_fill(stream)):
+                try:
+                    await self._fill_round(stream, *due)
+                    backoff.succeeded()
+                except TocsinError as problem:
+                    log.warning("filling %s waits: %s", stream.name, problem)
+                    self._merge.abandon_fill(stream)
+                    await backoff.pause()
+        finally:
+            self._filling.discard(stream.name)
+
+    async def _fill_round(self, stream: Stream, after: str, through: str) -> None:
+        at: str | None = after
+        while at is not None:
+            at = self._merge.filled(stream, await self._replayed(stream, at, through))
+
+    async def _replayed(self, stream: Stream, after: str, through: str) -> ResultPage:
+        page = await self._cluster.replay(stream.channel, stream.backend, after, through, self._options.page_rows)
+        if page.end and page.through < through and not page.results:
+            await asyncio.sleep(_UNFINISHED_S)
+        return page
+
+    # --- small things -------------------------------------------------------------------------------------
+
+    async def _parameters_of(self, channel: str) -> list[Parameter]:
+        now = asyncio.get_running_loop().time()
+        known = self._parameters.get(channel)
+        if known is None or known[0] < now - _PARAMETERS_S:
+            known = self._parameters[channel] = (now, await self._cluster.parameters(channel))
+        return known[1]
+
+    def _id(self, target: Target) -> str:
+        return f"{self._options.broker}:{blake2b(target_key(target).encode(), digest_size=16).hexdigest()}"
+
+    def _backoff(self) -> Backoff:
+        return Backoff(self._options.backoff_min_s, self._options.backoff_max_s)
+
+    async def _pause(self, backoff: Backoff) -> None:
+        self._wake.clear()
+        await backoff.pause(self._wake)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+class _Notice(msgspec.Struct, frozen=True):
+    channel: str
+    through: str
+
+
+class _Notices(msgspec.Struct, frozen=True):
+    notices: list[_Notice]
+
+
+def _channel(target: Target) -> ChannelTarget:
+    if not isinstance(target, ChannelTarget):
+        raise BadArgument("target", "a channel", target)
+    return target
