@@ -16,79 +16,31 @@ import fcntl
 import json
 import os
 import shutil
-import signal
-import socket
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-import httpx
-
 from tocsin.errors import Unavailable
+from tocsin.system.ports import LOOPBACK, free_port
+from tocsin.system.process import PROGRAM, Process, without_settings
 
-COMMAND = (sys.executable, "-m", "tocsin.cli.main", "cluster")
+COMMAND = (*PROGRAM, "cluster")
 FILES = frozenset({"tocsin.toml", "cluster.log", "data"})
-READY_S = 180.0
-STOP_S = 30.0
-_LOOPBACK = "127.0.0.1"
-_SHOWN_LINES = 12
 
 
-class ClusterProcess:
+class ClusterProcess(Process):
     """One ``tocsin cluster``; ``stop`` it, or let it go on."""
 
     def __init__(self, root: Path, command: Sequence[str] = COMMAND) -> None:
         make_fresh(root)
-        self.root, self.config_path, self.log_path = root, root / "tocsin.toml", root / "cluster.log"
-        self.url = f"http://{_LOOPBACK}:{(port := free_port())}"
-        self.config_path.write_text(_settings(root / "data", port))
-        with self.log_path.open("wb") as output:
-            self._process = subprocess.Popen(
-                [*command, "--config", str(self.config_path)],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                env=_environment(os.environ),
-                start_new_session=True,  # Ctrl-C is for us; we stop it in order
-            )
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    def wait_ready(self, on_wait: Callable[[float], None], timeout_s: float = READY_S) -> None:
-        """Return when it takes requests; ``on_wait`` hears how many seconds it has been."""
-        began = time.monotonic()
-        while not is_ready(self.url):
-            waited = time.monotonic() - began
-            if (code := self._process.poll()) is not None:
-                raise Unavailable(f"the cluster ended with code {code} before it was ready{self._last_words()}")
-            if waited > timeout_s:
-                raise Unavailable(f"the cluster was not ready after {timeout_s:.0f} s{self._last_words()}")
-            on_wait(waited)
-            time.sleep(0.2)
-
-    def check(self) -> None:
-        """Raise if it is gone."""
-        if (code := self._process.poll()) is not None:
-            raise Unavailable(f"the cluster ended with code {code}{self._last_words()}")
-
-    def stop(self, timeout_s: float = STOP_S) -> None:
-        """Drain it; whatever does not end by itself is killed, and a further Ctrl-C does so at once."""
-        if self._process.poll() is not None:
-            return
-        self._process.send_signal(signal.SIGTERM)
-        try:
-            self._process.wait(timeout_s)
-        except (subprocess.TimeoutExpired, KeyboardInterrupt):
-            os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-
-    def _last_words(self) -> str:
-        lines = self.log_path.read_text(errors="replace").splitlines()[-_SHOWN_LINES:]
-        return f"; the end of {self.log_path}:\n" + "\n".join(lines) if lines else f"; {self.log_path} is empty"
+        self.root, self.config_path = root, root / "tocsin.toml"
+        self.config_path.write_text(_settings(root / "data", port := free_port()))
+        super().__init__(
+            "cluster",
+            [*command, "--config", str(self.config_path)],
+            f"http://{LOOPBACK}:{port}",
+            log=root / "cluster.log",
+            environ=without_settings(os.environ),
+        )
 
 
 def make_fresh(root: Path) -> None:
@@ -101,19 +53,6 @@ def make_fresh(root: Path) -> None:
         _refuse_running(root)
         shutil.rmtree(root)
     root.mkdir(parents=True)
-
-
-def is_ready(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/readyz", timeout=2.0, trust_env=False).status_code == 200
-    except httpx.HTTPError:
-        return False
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((_LOOPBACK, 0))
-        return int(probe.getsockname()[1])
 
 
 def _refuse_running(root: Path) -> None:
@@ -136,11 +75,7 @@ def _settings(data: Path, port: int) -> str:
     return (
         "[cluster]\n"
         f"data_dir = {json.dumps(str(data.absolute()))}\n"
-        f'host = "{_LOOPBACK}"\n'
+        f'host = "{LOOPBACK}"\n'
         f"port = {port}\n"
         'driver_memory = "1g"\n'
     )
-
-
-def _environment(outer: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in outer.items() if not name.startswith("TOCSIN_")}

@@ -1,0 +1,90 @@
+"""Which programs make a system, and what each has to know of the others. Nothing is started here.
+
+| stage | program     | knows                              |
+|-------|-------------|------------------------------------|
+| 0     | cluster     | nobody                             |
+| 1     | coordinator | nobody                             |
+| 2     | brokers     | the cluster and the coordinator    |
+
+They start stage by stage and end in the opposite order, and share one secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tocsin.system.process import PROGRAM
+
+CLUSTER, COORDINATOR = "cluster", "coordinator"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One program: its name among the others, its settings, and where it answers."""
+
+    name: str
+    kind: str
+    url: str
+    stage: int
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def command(self, config: Path | None = None, program: Sequence[str] = PROGRAM) -> list[str]:
+        named = [f"--config={config}"] if config else []
+        return [*program, self.kind, *named, *(f"--set={name}={value}" for name, value in self.settings.items())]
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where everything answers, by port."""
+
+    cluster: int
+    coordinator: int
+    brokers: Mapping[str, int]
+    host: str = "127.0.0.1"
+
+    def url(self, port: int) -> str:
+        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{port}"
+
+    @property
+    def cluster_url(self) -> str:
+        return self.url(self.cluster)
+
+    @property
+    def coordinator_url(self) -> str:
+        return self.url(self.coordinator)
+
+
+def broker_names(count: int) -> list[str]:
+    return [f"broker-{number}" for number in range(1, count + 1)]
+
+
+def parts_of(data_dir: Path, addresses: Addresses, extra: Mapping[str, str] | None = None) -> list[Part]:
+    """The programs in the order in which they start; ``extra`` settings are for all of them."""
+    common = {"cluster.data_dir": str(data_dir.absolute()), **(extra or {})}
+    known = {"broker.cluster": addresses.cluster_url, "broker.coordinator": addresses.coordinator_url}
+    return [
+        Part(CLUSTER, CLUSTER, addresses.cluster_url, 0, _at("cluster", addresses.host, addresses.cluster) | common),
+        Part(
+            COORDINATOR,
+            COORDINATOR,
+            addresses.coordinator_url,
+            1,
+            _at("coordinator", addresses.host, addresses.coordinator) | common,
+        ),
+        *(
+            Part(
+                name,
+                "broker",
+                addresses.url(port),
+                2,
+                {"broker.name": name} | _at("broker", addresses.host, port) | known | common,
+            )
+            for name, port in addresses.brokers.items()
+        ),
+    ]
+
+
+def _at(section: str, host: str, port: int) -> dict[str, str]:
+    return {f"{section}.host": host, f"{section}.port": str(port)}

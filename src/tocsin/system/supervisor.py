@@ -1,0 +1,143 @@
+"""Starts the parts of a system in order, hands on what they say, notices who ends, and stops them in order.
+
+Nothing is started again silently: whoever ends unasked is told to ``on_event``, and comes back only where a
+``backoff`` was given.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Protocol
+
+from tocsin.system.backoff import Backoff
+from tocsin.system.parts import Part
+from tocsin.system.process import PROGRAM, READY_S, STOP_S, Process
+
+_LOOK_S = 0.2
+
+
+class Audience(Protocol):
+    def line(self, part: str, text: str) -> None:
+        """Something that a part said; comes from a thread of its own."""
+
+    def event(self, part: str, what: str, *, is_bad: bool = False) -> None:
+        """Something that happened to a part."""
+
+
+@dataclass(slots=True)
+class _Life:
+    process: Process
+    began: float
+    reader: threading.Thread
+
+
+class Supervisor:
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        audience: Audience,
+        *,
+        config: Path | None = None,
+        backoff: Backoff | None = None,
+        program: Sequence[str] = PROGRAM,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self._parts, self._audience = {part.name: part for part in parts}, audience
+        self._config, self._backoff, self._program, self._environ = config, backoff, program, environ
+        self._lives: dict[str, _Life] = {}
+        self._due: dict[str, float] = {}  # who is to be started again, and when
+        self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._is_stopping = False
+        self.ended_unasked = 0
+
+    def start(self, timeout_s: float = READY_S) -> None:
+        """Return when every part is ready; Unavailable, with the others stopped, if one ends or is late."""
+        try:
+            for _, stage in groupby(self._parts.values(), key=lambda part: part.stage):
+                waiting = [self._start(part) for part in stage]
+                for process in waiting:
+                    self._await(process, timeout_s)
+        except BaseException:
+            self.stop()
+            raise
+
+    def watch(self) -> None:
+        """Until ``interrupt``, or until nobody is left: tell who ends, and start again whoever is due."""
+        while not self._is_stopping and (self._lives or self._due):
+            self._bury(time.monotonic())
+            self._revive(time.monotonic())
+            try:
+                self._wake.get(timeout=_LOOK_S)
+            except queue.Empty:
+                continue
+
+    def interrupt(self) -> None:
+        """Have ``start`` and ``watch`` end; may be called from a signal handler."""
+        self._is_stopping = True
+        self._wake.put(None)
+
+    def stop(self, timeout_s: float = STOP_S) -> None:
+        """Those who started last end first; each stage is gone before the next is asked."""
+        self._is_stopping = True
+        living = sorted(self._lives, key=lambda name: -self._parts[name].stage)
+        for _, stage in groupby(living, key=lambda name: self._parts[name].stage):
+            names = list(stage)
+            for name in names:
+                self._audience.event(name, "stopping")
+                self._lives[name].process.ask_to_stop()
+            for name in names:
+                self._end(name, timeout_s)
+
+    def pid(self, name: str) -> int:
+        return self._lives[name].process.pid
+
+    def _start(self, part: Part) -> Process:
+        process = Process(part.name, part.command(self._config, self._program), part.url, environ=self._environ)
+        reader = threading.Thread(target=self._read, args=(process,), name=f"log-{part.name}", daemon=True)
+        self._lives[part.name] = _Life(process, time.monotonic(), reader)
+        reader.start()
+        self._audience.event(part.name, f"starting, process {process.pid}")
+        return process
+
+    def _await(self, process: Process, timeout_s: float) -> None:
+        def look(_: float) -> None:
+            if self._is_stopping:
+                raise KeyboardInterrupt
+
+        process.wait_ready(look, timeout_s)
+        self._audience.event(process.name, f"ready at {process.url}")
+
+    def _read(self, process: Process) -> None:
+        for line in process.lines():
+            self._audience.line(process.name, line)
+        self._wake.put(None)
+
+    def _bury(self, now: float) -> None:
+        for name, life in list(self._lives.items()):
+            code = life.process.code
+            if code is None:
+                continue
+            del self._lives[name]
+            self.ended_unasked += 1
+            pause_s = self._backoff.pause_s(name, now - life.began) if self._backoff else None
+            again = f"; starting it again in {pause_s:.0f} s" if pause_s is not None else "; the others go on"
+            self._audience.event(name, f"ended unexpectedly with code {code}{again}", is_bad=True)
+            if pause_s is not None:
+                self._due[name] = now + pause_s
+
+    def _revive(self, now: float) -> None:
+        for name in [name for name, at in self._due.items() if at <= now]:
+            del self._due[name]
+            self._start(self._parts[name])
+
+    def _end(self, name: str, timeout_s: float) -> None:
+        life = self._lives.pop(name)
+        code = life.process.stop(timeout_s)
+        life.reader.join(1.0)
+        self._audience.event(name, f"stopped with code {code}", is_bad=code != 0)

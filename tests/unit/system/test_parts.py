@@ -1,0 +1,73 @@
+"""Which programs make a system, and what they are told."""
+
+from pathlib import Path
+
+import pytest
+
+from tocsin.system.backoff import Backoff
+from tocsin.system.parts import Addresses, broker_names, parts_of
+from tocsin.system.ports import free_port, free_ports
+
+HERE = Addresses(1, 2, {"broker-1": 3, "broker-2": 4})
+
+
+def test_parts_start_with_the_cluster_and_end_with_the_brokers():
+    parts = parts_of(Path("/data"), HERE)
+    assert [(part.stage, part.name) for part in parts] == [
+        (0, "cluster"),
+        (1, "coordinator"),
+        (2, "broker-1"),
+        (2, "broker-2"),
+    ]
+    assert [part.url for part in parts] == [f"http://127.0.0.1:{port}" for port in (1, 2, 3, 4)]
+
+
+def test_all_parts_share_a_data_directory_and_brokers_know_the_others():
+    parts = parts_of(Path("/data"), HERE, {"log.level": "warning"})
+    assert {part.settings["cluster.data_dir"] for part in parts} == {"/data"}
+    assert {part.settings["log.level"] for part in parts} == {"warning"}
+    broker = parts[-1]
+    assert broker.settings["broker.name"] == "broker-2"
+    assert broker.settings["broker.port"] == "4"
+    assert broker.settings["broker.cluster"] == "http://127.0.0.1:1"
+    assert broker.settings["broker.coordinator"] == "http://127.0.0.1:2"
+
+
+def test_a_command_names_the_program_the_file_and_every_setting():
+    command = parts_of(Path("/data"), HERE)[1].command(Path("my.toml"), ("tocsin",))
+    assert command[:3] == ["tocsin", "coordinator", "--config=my.toml"]
+    assert "--set=coordinator.port=2" in command
+
+
+def test_addresses_of_version_six_have_brackets():
+    assert Addresses(1, 2, {}, "::1").cluster_url == "http://[::1]:1"
+
+
+def test_brokers_are_numbered_from_one():
+    assert broker_names(2) == ["broker-1", "broker-2"]
+
+
+def test_a_wished_port_is_given_where_it_is_free_and_never_twice():
+    wished = free_port()
+    first, second = free_ports([wished, wished])
+    assert first == wished
+    assert second != wished
+
+
+@pytest.mark.parametrize(
+    ("lives_s", "pauses_s"),
+    [
+        pytest.param([0, 0, 0], [1, 2, 4], id="doubles at each short life"),
+        pytest.param([0, 0, 100, 0], [1, 2, 1, 2], id="a long life makes the next pause short"),
+        pytest.param([0] * 8, [1, 2, 4, 8, 16, 30, 30, 30], id="has a bound"),
+    ],
+)
+def test_pauses_before_a_restart(lives_s, pauses_s):
+    backoff = Backoff()
+    assert [backoff.pause_s("broker-1", lived) for lived in lives_s] == pauses_s
+
+
+def test_each_part_has_pauses_of_its_own():
+    backoff = Backoff()
+    backoff.pause_s("a", 0)
+    assert backoff.pause_s("b", 0) == 1
