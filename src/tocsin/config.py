@@ -229,6 +229,7 @@ class Broker:
     replays: int = integer(16, "Reads of a stream's past under way at once.", low=1, high=10_000)
     retry_pause: Seconds = duration("1s", "Pause before a read of a stream's past is tried again.", high="10m")
     max_message_bytes: Bytes = size("64 kB", "Longest message of a client.", low="1 kB", high="64 MB")
+    max_notice_bytes: Bytes = size("1 MB", "Longest notice of the data cluster.", low="1 kB", high="1 GB")
     max_messages_per_s: float = number(
         100.0, "Messages a second that a client may send, in the mean; twice as many at once."
     )

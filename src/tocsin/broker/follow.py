@@ -45,11 +45,12 @@ class PacedOutlet(Outlet, Protocol):
 
 
 class Follow:
-    __slots__ = ("_hub", "_outlet", "_task", "cursor", "sent", "stream")
+    __slots__ = ("_hub", "_is_live", "_outlet", "_task", "cursor", "sent", "stream")
 
     def __init__(self, hub: Hub, stream: Stream, outlet: PacedOutlet, position: str) -> None:
         self._hub, self.stream, self._outlet = hub, stream, outlet
         self.sent = self.cursor = position
+        self._is_live = False
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -58,7 +59,12 @@ class Follow:
 
     @property
     def position(self) -> str:
-        return self.sent if self._task is not None else self.stream.standing(self._outlet)
+        return self.stream.standing(self._outlet) if self._is_live else self.sent
+
+    @property
+    def needs_page(self) -> bool:
+        """Whether the way to live begins with a read of the stream's past."""
+        return self.is_behind and self.stream.recent.since(self.cursor, 1) is None
 
     def skip(self, page: Page) -> bool:
         """Whether ``page``, the first, says that there is nothing in its span: then the client stands after it."""
@@ -76,7 +82,13 @@ class Follow:
         if self._task is not None:
             self._task.cancel()
             self._task = None
+        self._is_live = False
         self.stream.leave(self._outlet)
+
+    def resort(self) -> None:
+        """The way out became slow, or fast again."""
+        if self._is_live:
+            self.stream.resort(self._outlet)
 
     async def _catch_up(self, replay: Replay, page: Page | None, retry_s: float) -> None:
         while True:
@@ -88,18 +100,21 @@ class Follow:
                 return
             page = await self._fetched(replay, retry_s) if self._outlet.is_ready else None
 
-    async def _fetched(self, replay: Replay, retry_s: float) -> Page | None:
-        """The next page; None, after a pause, where it could not be had."""
+    async def page(self, replay: Replay) -> Page | None:
+        """The next page of the past; None where it could not be had now."""
         through = self.stream.position
         try:
-            page = await replay(self.stream, self.cursor)
+            return await replay(self.stream, self.cursor)
         except (NotFound, BadArgument, Refused):  # the past is not to be had, now or later
             return Page((), through, True, Gap(self.stream.name, [Hole(self.cursor, through, None)], "lost"))
         except Exception as error:
             log.log(_level(error), "replay of %s after %s failed: %s", self.stream.name, self.cursor, error)
-            await asyncio.sleep(retry_s)
             return None
-        if page.through <= self.cursor and not page.items:
+
+    async def _fetched(self, replay: Replay, retry_s: float) -> Page | None:
+        """As ``page``; a failure, and a page that brings nothing, is followed by a pause."""
+        page = await self.page(replay)
+        if page is None or (page.through <= self.cursor and not page.items):
             await asyncio.sleep(retry_s)
         return page
 
@@ -110,6 +125,7 @@ class Follow:
             if not found:
                 return False
             self._push(found)
+        self._is_live = True
         self._hub.sent(self.stream.join(self._outlet, self.sent))
         return True
 

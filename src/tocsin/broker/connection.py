@@ -1,0 +1,169 @@
+"""One subscriber's WebSocket: frames in, messages to the session; frames of the hub out as they are.
+
+Frames that come are parsed by ``websockets``' sans-I/O protocol; those that go are made by ``text_frame``.
+A connection has no task and no timer of its own: the wheel looks at it when it is due. What it costs is
+bounded: a message by ``max_message_bytes``, frames a second by ``max_messages_per_s``, requests under way by
+``max_requests``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, cast
+
+from websockets.exceptions import PayloadTooBig
+from websockets.frames import Frame, Opcode
+from websockets.protocol import OPEN
+from websockets.server import ServerProtocol
+
+from tocsin.broker.entries import Entry, frame_of
+from tocsin.broker.outlet import Outlet
+from tocsin.broker.session import Session
+from tocsin.broker.stream import Write
+from tocsin.protocol.codec import encoded, text_frame
+from tocsin.protocol.codes import BAD_MESSAGE, INTERNAL, SILENT, TOO_BIG, TOO_MANY, Code
+from tocsin.protocol.messages import FromBroker
+
+if TYPE_CHECKING:
+    from tocsin.broker.core import Core
+
+log = logging.getLogger("tocsin.broker.websocket")
+_DATA = (Opcode.TEXT, Opcode.BINARY, Opcode.CONT)
+
+
+class Connection(Outlet):
+    __slots__ = ("_allowance", "_closes_at", "_counted_at", "_heard_at", "_parser", "_parts")
+
+    def __init__(self, core: Core) -> None:
+        super().__init__(core)
+        self._parser = ServerProtocol(state=OPEN, max_size=core.settings.max_message_bytes, logger=log)
+        self._parts: bytearray | None = None  # of a message in several frames
+        self._heard_at = self._counted_at = core.now()
+        self._allowance = 2 * core.settings.max_messages_per_s
+        self._closes_at: float | None = None
+        self.session = Session(core, self)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self.transport.set_write_buffer_limits(high=self.core.settings.write_buffer)
+        self.core.opened(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._over()
+        self.core.closed(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._heard_at = self.core.now()
+        self._parser.receive_data(data)
+        for event in self._parser.events_received():
+            if isinstance(event, Frame) and not self.is_over:
+                self._received(event)
+        problem = self._parser.parser_exc
+        if problem is not None and not self.is_over:
+            self.end(TOO_BIG if isinstance(problem, PayloadTooBig) else BAD_MESSAGE)
+        else:
+            self._reply()
+
+    def eof_received(self) -> None:
+        self._parser.receive_eof()
+
+    # --- out ----------------------------------------------------------------------------------------------
+
+    @property
+    def fast_write(self) -> Write | None:
+        return self.transport.write if self._outbox is None and not self.is_over else None
+
+    def encode(self, entries: Iterable[Entry]) -> bytes:
+        return b"".join([frame_of(e) for e in entries])
+
+    def say(self, message: FromBroker) -> None:
+        self._control(text_frame(encoded(message)))
+
+    def end(self, code: Code) -> None:
+        if self.is_over:
+            return
+        self._over()
+        self._closes_at = self.core.now() + self.core.settings.login_timeout
+        self.core.wheel.add(self, self._closes_at)
+        self.core.ended(code)
+        if self._parser.state is OPEN and self._parser.parser_exc is None:
+            self._parser.send_close(code.number, code.name)
+            self._reply()
+        else:  # the parser has given up and made a close frame of its own; ours says more
+            frame = Frame(Opcode.CLOSE, code.number.to_bytes(2) + code.name.encode())
+            self.transport.write(frame.serialize(mask=False))
+            self._half_close()
+
+    def due(self, now: float) -> float | None:
+        """Look at the connection; when to look again, or None when it is closed."""
+        if self.transport.is_closing() and self._closes_at is None:
+            return None
+        if self._closes_at is not None:
+            if now >= self._closes_at:
+                self.transport.abort()
+                return None
+            return self._closes_at
+        deadline, code = self.session.deadline()
+        silent_at = self._heard_at + self.core.settings.idle_timeout
+        if silent_at < deadline:
+            deadline, code = silent_at, SILENT
+        if now < deadline:
+            return deadline
+        self.end(code)
+        return self._closes_at
+
+    # --- in -----------------------------------------------------------------------------------------------
+
+    def _received(self, frame: Frame) -> None:
+        if not self._is_allowed():
+            self.end(TOO_MANY)
+        elif frame.opcode in _DATA:
+            self._assemble(frame)
+        elif frame.opcode is Opcode.CLOSE:
+            self._over()
+
+    def _assemble(self, frame: Frame) -> None:
+        message = bytes(frame.data)
+        if self._parts is not None or not frame.fin:
+            self._parts = (self._parts or bytearray()) + message
+            if not frame.fin:
+                return
+            message, self._parts = bytes(self._parts), None
+        try:
+            self.session.receive(message)
+        except Exception:
+            log.exception("a message could not be handled")
+            self.end(INTERNAL)
+
+    def _is_allowed(self) -> bool:
+        """Count one frame: a bucket that holds two seconds' worth, filled at the allowed rate."""
+        rate = self.core.settings.max_messages_per_s
+        elapsed, self._counted_at = self._heard_at - self._counted_at, self._heard_at
+        self._allowance = min(2 * rate, self._allowance + elapsed * rate) - 1
+        return self._allowance >= 0 or self.session.is_peer
+
+    def _reply(self) -> None:
+        """Send what the parser has to say: pongs, and the closing handshake."""
+        for data in self._parser.data_to_send():
+            if not data:
+                self.transport.close()
+            elif self.is_over:
+                self.transport.write(data)
+            else:
+                self._control(data)
+
+    def _half_close(self) -> None:
+        """No more from us. What still comes is read and dropped, for a reset could overtake the close frame."""
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        else:
+            self.transport.close()
+
+    def _over(self) -> None:
+        if not self.is_over:
+            self.is_over = True
+            self.session.left()
+            self._outbox = None
+            self._wake()

@@ -1,0 +1,193 @@
+"""The broker's parts put together, and what sessions ask of all of them at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tocsin.broker.admission import Admission, Admitted, Verify
+from tocsin.broker.holding import Holding
+from tocsin.broker.hub import Hub
+from tocsin.broker.outbox import OutboxLimits
+from tocsin.broker.outlet import Outlet
+from tocsin.broker.ports import Directory, Publisher, Recorder, Upstream
+from tocsin.broker.session import Session
+from tocsin.broker.shedding import POLICIES
+from tocsin.broker.timers import Wheel
+from tocsin.broker.users import Subscription, User, Users
+from tocsin.clock import Clock, SystemClock
+from tocsin.config import Broker
+from tocsin.errors import AlreadyExists, LimitExceeded, Unavailable
+from tocsin.protocol.codes import GOING_AWAY, Code
+from tocsin.protocol.messages import Wanted
+from tocsin.protocol.targets import target_key
+from tocsin.tokens import Principal
+
+
+@dataclass(frozen=True, slots=True)
+class Upstreams:
+    channels: Upstream
+    topics: Upstream
+    publisher: Publisher
+    recorder: Recorder
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """``verify`` gives a token's principal; ``secret`` is what tickets are signed with, None where there are none."""
+
+    verify: Verify
+    secret: bytes | None = None
+    leeway_s: float = 0.0
+
+
+class Core:
+    """One per broker. The hub comes first, for upstreams need it: ``Core`` then takes them."""
+
+    def __init__(
+        self,
+        settings: Broker,
+        hub: Hub,
+        upstreams: Upstreams,
+        directory: Directory,
+        keys: Keys,
+        clock: Clock | None = None,
+    ) -> None:
+        self.settings, self.hub, self.meters = settings, hub, hub.meters
+        self.name = settings.name
+        self.clock = clock or SystemClock()
+        self.now = self.clock.monotonic
+        self.directory, self.publisher, self.recorder = directory, upstreams.publisher, upstreams.recorder
+        self.users = Users()
+        self.holding = Holding(hub, upstreams.channels, upstreams.topics, settings.replays)
+        self.admission = Admission(
+            settings.name, keys.verify, keys.secret, directory, self.users, self.clock,
+            insecure=settings.insecure, leeway_s=keys.leeway_s,
+        )  # fmt: skip
+        self.outbox_limits = OutboxLimits(
+            settings.outbox_bytes, settings.outbox_hard_bytes, settings.write_buffer, POLICIES[settings.shedding]()
+        )
+        self.wheel = Wheel(self.now())
+        self.outlets: set[Outlet] = set()
+        self.closes: Counter[str] = Counter()
+        self.is_draining = False
+        self.on_left: Callable[[User], None] | None = None
+
+    # --- connections --------------------------------------------------------------------------------------
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.outlets) >= self.settings.max_connections
+
+    def opened(self, outlet: Outlet) -> None:
+        self.outlets.add(outlet)
+        self.wheel.add(outlet, outlet.session.deadline()[0])
+
+    def closed(self, outlet: Outlet) -> None:
+        self.outlets.discard(outlet)
+
+    def ended(self, code: Code) -> None:
+        self.closes[code.name] += 1
+
+    def monotonic_of(self, at: float) -> float:
+        """A time of the wall clock on the clock that never goes back."""
+        return self.now() + (at - self.clock.now())
+
+    def end_all(self) -> None:
+        for outlet in list(self.outlets):
+            outlet.end(GOING_AWAY)
+
+    # --- sessions -----------------------------------------------------------------------------------------
+
+    def enter(self, session: Session, admitted: Admitted) -> User:
+        """The user of a new session; LimitExceeded where it has too many."""
+        name = admitted.principal.subject
+        if admitted.is_peer:
+            user = User(name, is_peer=True)
+        else:
+            if self.is_draining and name not in self.users:
+                raise Unavailable("the broker is stopping and takes nobody new")
+            held = self.users.get(name)
+            if held is not None and len(held.sessions) >= self.settings.max_user_connections:
+                raise LimitExceeded("connections of one user", self.settings.max_user_connections)
+            user = self.users.enter(name, admitted.version)
+            self.directory.logged_in(name, session.id, is_admitted_unasked=not admitted.was_asked)
+        user.sessions.append(session)
+        self.users.changed(user)
+        return user
+
+    def leave(self, session: Session, user: User) -> None:
+        """A session ended; its user keeps what it holds, unless it is a peer."""
+        user.sessions.remove(session)
+        self.users.changed(user)
+        if user.is_peer:
+            asyncio.get_running_loop().create_task(self.let_go_all(user))
+            return
+        self.directory.logged_out(user.name, session.id)
+        if self.on_left is not None:
+            self.on_left(user)
+
+    def confirmed(self, session: Session, user: User) -> None:
+        """A session that was sent here stands; when the last one does, the user has arrived."""
+        session.is_moving = False
+        if not any(s.is_moving for s in user.sessions):
+            self.directory.arrived(user.name, user.version)
+
+    # --- subscriptions ------------------------------------------------------------------------------------
+
+    async def subscribe(
+        self, user: User, wanted: Wanted, principal: Principal | None, *, is_trusted: bool = False
+    ) -> Subscription:
+        """Make ``wanted`` one of the user's, durably. Repeating it is harmless.
+
+        ``principal`` is asked whether it may, save where it ``is_trusted`` with what the user holds already; without
+        one, the coordinator asks.
+        """
+        key = target_key(wanted.target)
+        held = user.subscriptions.get(wanted.id)
+        if held is not None and held.key != key:
+            raise AlreadyExists("subscription", wanted.id, "end it first or choose another id")
+        if principal is not None and not (is_trusted and held is not None):
+            await self.holding.upstream(wanted.target).check(wanted.target, principal)
+        held = user.subscriptions.get(wanted.id) or await self._hold(user, wanted, key)
+        if not held.is_kept and not user.is_peer and principal is not None:
+            await self.directory.keep(user.name, held.wanted())
+        held.is_kept = True
+        return held
+
+    async def unsubscribe(self, user: User, id: str) -> None:
+        """End one; harmless where there is none."""
+        subscription = user.subscriptions.pop(id, None)
+        if subscription is None:
+            return
+        for session in list(user.sessions):
+            session.ended(subscription)
+        self.users.changed(user)
+        if not user.is_peer:
+            await self.directory.drop(user.name, id)
+        await self.holding.let_go(subscription.stream, subscription.target)
+
+    async def let_go_all(self, user: User) -> None:
+        """Hold nothing for ``user`` any more, without ending its subscriptions."""
+        held = list(user.subscriptions.values())
+        user.subscriptions.clear()
+        for subscription in held:
+            for session in list(user.sessions):
+                session.ended(subscription)
+            await self.holding.let_go(subscription.stream, subscription.target)
+
+    async def _hold(self, user: User, wanted: Wanted, key: str) -> Subscription:
+        limit = self.settings.max_subscriptions
+        if len(user.subscriptions) >= limit and not user.is_peer:
+            raise LimitExceeded("subscriptions of one user", limit)
+        stream = await self.holding.hold(wanted.target)
+        known = user.subscriptions.get(wanted.id)
+        if known is not None:  # another session was quicker
+            await self.holding.let_go(stream, wanted.target)
+            return known
+        made = Subscription(wanted.id, wanted.target, key, stream, wanted.position or stream.position)
+        user.subscriptions[wanted.id] = made
+        self.users.changed(user)
+        return made

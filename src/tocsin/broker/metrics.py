@@ -1,0 +1,58 @@
+"""What Prometheus may know of a broker. Nothing here counts by user, stream or connection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector
+
+from tocsin.broker.core import Core
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+
+
+class CoreCollector(Collector):
+    """Reads the core when asked; the hot path counts plain numbers."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    def collect(self) -> Iterator[Metric]:
+        core, meters = self._core, self._core.meters
+        load = meters.load(len(core.outlets), core.now())
+        yield _gauge("connections", "Open subscriber connections.", load.connections)
+        yield _gauge("users", "Users held, online or not.", len(core.users))
+        yield _gauge("streams", "Streams that someone holds.", len(core.hub.streams()))
+        yield _gauge("cache_bytes", "Bytes of recent notifications kept.", core.hub.cache.size_bytes)
+        yield _gauge("loop_lag_seconds", "How late the event loop runs its timers.", load.loop_lag_s)
+        yield _gauge("model_in_bytes_per_second", "Payload taken in, once a stream.", load.model_in_per_s)
+        yield _gauge("model_out_bytes_per_second", "Payload owed to subscribers.", load.model_out_per_s)
+        yield _counter("wire_bytes", "Bytes given to sockets.", meters.wire_bytes)
+        yield _counter("deliveries", "Notifications given to connections.", meters.delivered)
+        yield _counter("shed", "Notifications that slow connections did without.", meters.shed)
+        yield _counter("gaps", "Gaps told to everyone on a stream.", meters.gaps)
+        closes = CounterMetricFamily("tocsin_broker_closes", "Connections ended by the broker.", labels=["reason"])
+        for reason, count in core.closes.items():
+            closes.add_metric([reason], count)
+        yield closes
+
+
+def render(registry: CollectorRegistry) -> bytes:
+    return generate_latest(registry)
+
+
+def registry_of(core: Core) -> CollectorRegistry:
+    registry = CollectorRegistry()
+    registry.register(CoreCollector(core))
+    return registry
+
+
+def _gauge(name: str, sentence: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"tocsin_broker_{name}", sentence, value)
+
+
+def _counter(name: str, sentence: str, value: float) -> Metric:
+    return CounterMetricFamily(f"tocsin_broker_{name}", sentence, value)

@@ -1,0 +1,113 @@
+"""The way out to one connection: straight to its socket, or into an outbox while its peer reads slowly.
+
+The socket's buffer is bounded by ``write_buffer``; what does not fit waits in the outbox, which sheds. So
+what a slow connection costs is bounded, and nobody else waits for it. Several writes to a socket within one
+turn of the loop leave in one system call: the transport joins them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from tocsin.broker import entries as made
+from tocsin.broker.entries import Entry
+from tocsin.broker.outbox import Outbox
+from tocsin.broker.stream import Write
+from tocsin.protocol.codes import SLOW, Code
+from tocsin.protocol.messages import FromBroker
+
+if TYPE_CHECKING:
+    from tocsin.broker.core import Core
+    from tocsin.broker.session import Session
+
+
+class Outlet(asyncio.Protocol):
+    """What WebSocket connections and event streams share. ``is_over`` once nothing more is sent."""
+
+    __slots__ = ("_is_paused", "_outbox", "_waiters", "core", "is_over", "session", "transport", "turn")
+
+    transport: asyncio.Transport
+    session: Session
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+        self.is_over = False
+        self.turn: int | None = None
+        self._is_paused = False
+        self._outbox: Outbox | None = None
+        self._waiters: list[asyncio.Future[None]] | None = None
+
+    # --- what a kind of connection says for itself --------------------------------------------------------
+
+    def encode(self, entries: Iterable[Entry]) -> bytes:
+        """Entries as they go on the wire."""
+        raise NotImplementedError
+
+    def say(self, message: FromBroker) -> None:
+        """Send an answer or an event that is nobody else's. Never shed."""
+        raise NotImplementedError
+
+    def end(self, code: Code) -> None:
+        """Say why, then close."""
+        raise NotImplementedError
+
+    def due(self, now: float) -> float | None:
+        """Look at the connection; when to look again, or None when it is closed."""
+        raise NotImplementedError
+
+    # --- the way out --------------------------------------------------------------------------------------
+
+    @property
+    def fast_write(self) -> Write | None:
+        return None
+
+    @property
+    def is_ready(self) -> bool:
+        return self._outbox is None
+
+    def push(self, entries: Sequence[Entry]) -> None:
+        """Send, or keep as long as there is room."""
+        if self.is_over:
+            return
+        if self._outbox is None:
+            self._write(self.encode(entries))
+            return
+        self.core.meters.shed += self._outbox.push(entries)
+        if self._outbox.is_over:
+            self.end(SLOW)
+
+    async def writable(self) -> None:
+        while self._outbox is not None:
+            future = asyncio.get_running_loop().create_future()
+            self._waiters = [*(self._waiters or ()), future]
+            await future
+
+    def pause_writing(self) -> None:
+        self._is_paused = True
+        if self._outbox is None:
+            self._outbox = Outbox(self.core.outbox_limits)
+            self.session.resort()
+
+    def resume_writing(self) -> None:
+        self._is_paused = False
+        while self._outbox and not self._is_paused and not self.is_over:
+            self._write(self.encode(self._outbox.take()))
+        if not self._is_paused:
+            self._outbox = None
+            self.session.resort()
+            self._wake()
+
+    def _control(self, frame: bytes) -> None:
+        self.push([made.control(frame)])
+
+    def _write(self, data: bytes) -> None:
+        self.transport.write(data)
+        self.core.hub.sent(len(data))
+
+    def _wake(self) -> None:
+        waiters, self._waiters = self._waiters, None
+        for future in waiters or ():
+            if not future.done():
+                future.set_result(None)

@@ -1,0 +1,91 @@
+"""What the coordinator may ask of a broker, and what it is told of those who live there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, Sequence
+
+from tocsin.broker.core import Core
+from tocsin.broker.users import User
+from tocsin.protocol.codes import RELEASED
+from tocsin.protocol.coordination import BrokerInfo, Holding, Load
+from tocsin.protocol.messages import Move, Wanted
+
+NOTABLE = 0.05  # a rate that changed by less is not told again
+
+
+class LocalResidents:
+    """``tocsin.broker.ports.Residents`` over the core."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._leaving: dict[str, list[asyncio.Future[None]]] = {}
+        core.on_left = self._left
+
+    async def adopt(self, user: str, version: int, subscriptions: Sequence[Wanted]) -> None:
+        held = self._core.users.get(user)
+        if held is not None and held.version > version:
+            return
+        entered = self._core.users.enter(user, version)
+        made = (self._core.subscribe(entered, wanted, None) for wanted in subscriptions)
+        for result in await asyncio.gather(*made, return_exceptions=True):
+            if isinstance(result, BaseException):
+                raise result
+
+    async def send(self, user: str, version: int, to: BrokerInfo, ticket: str) -> None:
+        held = self._core.users.get(user)
+        if held is None or held.version > version:
+            return
+        for session in list(held.sessions):
+            session.outlet.say(Move(to.name, to.url, ticket))
+        while held.sessions:
+            future = asyncio.get_running_loop().create_future()
+            self._leaving.setdefault(user, []).append(future)
+            await future
+
+    async def release(self, user: str, version: int) -> None:
+        held = self._core.users.get(user)
+        if held is None or held.version > version:
+            return
+        self._core.users.remove(held)
+        for session in list(held.sessions):
+            session.outlet.end(RELEASED)
+        await self._core.let_go_all(held)
+
+    def users(self) -> Collection[str]:
+        return self._core.users.names()
+
+    def subscriptions(self, user: str) -> Sequence[Wanted]:
+        held = self._core.users.get(user)
+        return [s.wanted() for s in held.subscriptions.values()] if held else []
+
+    def sessions(self) -> int:
+        return sum(len(user.sessions) for user in self._core.users.all())
+
+    def load(self) -> Load:
+        return self._core.meters.load(len(self._core.outlets), self._core.now())
+
+    def holdings(self, *, is_full: bool = False) -> Iterable[Holding]:
+        changed = self._core.users.take_changed()
+        if is_full:
+            return [Holding(u.name, u.streams()) for u in self._core.users.all() if u.sessions]
+        return [Holding(name, self._streams(name)) for name in sorted(changed)]
+
+    def rates(self, *, is_full: bool = False) -> dict[str, float]:
+        now = self._core.now()
+        told: dict[str, float] = {}
+        for stream in self._core.hub.all():
+            rate = stream.rate.value(now)
+            if is_full or abs(rate - stream.reported_rate) > NOTABLE * max(1.0, stream.reported_rate):
+                told[stream.name] = stream.reported_rate = rate
+        return told
+
+    def _streams(self, name: str) -> Sequence[str]:
+        user = self._core.users.get(name)
+        return user.streams() if user else ()
+
+    def _left(self, user: User) -> None:
+        if not user.sessions:
+            for future in self._leaving.pop(user.name, ()):
+                if not future.done():
+                    future.set_result(None)

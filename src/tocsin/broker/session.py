@@ -1,0 +1,307 @@
+"""One login: the requests that come, their answers, and the streams that the session follows.
+
+::
+
+    new --login--> busy --welcome--> open --logout, close, an end by us--> over
+
+Requests that change what is held (login, subscribe, unsubscribe, list, confirm, refresh, logout) are carried out
+one after the other, in the order of their coming; publications and records run beside them; ping and ack are
+answered at once. The worker of the first kind exists only while there is work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from tocsin.broker.admission import Moved
+from tocsin.broker.follow import Follow
+from tocsin.broker.standing import stand_all
+from tocsin.broker.stream import Stream
+from tocsin.broker.users import Subscription, User
+from tocsin.errors import BadArgument, LimitExceeded, NotFound, TocsinError, Unauthenticated
+from tocsin.protocol.codec import from_client
+from tocsin.protocol.codes import BAD_MESSAGE, BAD_TOKEN, CROWDED, INTERNAL, LOGGED_OUT, LOGIN_FIRST, MOVED, Code
+from tocsin.protocol.messages import (
+    Accepted,
+    Ack,
+    Confirm,
+    Done,
+    Failed,
+    FromClient,
+    ListSubscriptions,
+    Login,
+    Logout,
+    Ping,
+    Pong,
+    Publish,
+    Published,
+    Records,
+    Refresh,
+    Standing,
+    Subscribe,
+    Subscribed,
+    Subscriptions,
+    Unsubscribe,
+    Wanted,
+    Welcome,
+)
+from tocsin.tokens import Principal
+
+if TYPE_CHECKING:
+    from tocsin.broker.core import Core
+    from tocsin.broker.outlet import Outlet
+
+log = logging.getLogger(__name__)
+_CLOSES: Mapping[str, Code] = {"unauthenticated": BAD_TOKEN, "moved": MOVED, "limit-exceeded": CROWDED}
+
+
+class Session:
+    __slots__ = (
+        "_ends_at", "_outlet", "_queue", "_running", "_tasks", "core", "follows", "id", "is_moving",
+        "principal", "subscriptions", "user",
+    )  # fmt: skip
+
+    def __init__(self, core: Core, outlet: Outlet) -> None:
+        self.core, self._outlet = core, outlet
+        self.id = ""
+        self.user: User | None = None
+        self.principal: Principal | None = None
+        self.subscriptions: dict[str, Subscription] = {}
+        self.follows: dict[Stream, Follow] = {}
+        self.is_moving = False  # came by a ticket, and has not confirmed yet
+        self._ends_at = core.now() + core.settings.login_timeout
+        self._queue: deque[FromClient] | None = None
+        self._tasks: set[asyncio.Task[None]] | None = None
+        self._running = 0
+
+    @property
+    def is_peer(self) -> bool:
+        return self.user is not None and self.user.is_peer
+
+    @property
+    def outlet(self) -> Outlet:
+        return self._outlet
+
+    def deadline(self) -> tuple[float, Code]:
+        """When the session ends by itself, and why."""
+        return self._ends_at, LOGIN_FIRST if self.user is None else BAD_TOKEN
+
+    def resort(self) -> None:
+        """The way out became slow, or fast again."""
+        for follow in self.follows.values():
+            follow.resort()
+
+    def left(self) -> None:
+        """The connection is over: the session goes, what its user holds stays."""
+        for follow in self.follows.values():
+            follow.stop()
+        self.follows.clear()
+        for task in self._tasks or ():
+            task.cancel()
+        if self.user is not None:
+            self.core.leave(self, self.user)
+
+    # --- in -----------------------------------------------------------------------------------------------
+
+    def receive(self, data: bytes) -> None:
+        try:
+            message = from_client(data)
+        except BadArgument as problem:
+            self._outlet.say(Failed("bad-message", str(problem)[:500]))
+            self._outlet.end(BAD_MESSAGE)
+            return
+        if self.principal is None and self._queue is None and not isinstance(message, Login):
+            self._outlet.end(LOGIN_FIRST)
+        elif isinstance(message, Ping):
+            self._outlet.say(Pong(message.request))
+        elif isinstance(message, Ack):
+            self._acknowledge(message.positions)
+        elif self.user is not None and isinstance(message, Publish | Records):
+            self._run(self._answered(message.request, self._beside(message)))
+        else:
+            self._enqueue(message)
+
+    def _enqueue(self, message: FromClient) -> None:
+        if self._queue is not None:
+            self._queue.append(message)
+            self._began()
+            return
+        self._queue = deque([message])
+        self._run(self._work())
+        self._began()
+
+    async def _work(self) -> None:
+        """Carry out what is queued, in order."""
+        queue = self._queue
+        while queue:
+            message = queue.popleft()
+            try:
+                await self._answered(message.request, self._in_order(message))  # type: ignore[union-attr]
+            finally:
+                self._finished()
+        self._queue = None
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks = self._tasks or set()
+        self._tasks.add(task)
+        self._began()
+        task.add_done_callback(self._ran)
+
+    def _ran(self, task: asyncio.Task[None]) -> None:
+        self._finished()
+        if self._tasks is not None:
+            self._tasks.discard(task)
+            if not self._tasks:
+                self._tasks = None
+        if not task.cancelled() and task.exception() is not None:
+            log.error("a request failed unexpectedly", exc_info=task.exception())
+            self._outlet.end(INTERNAL)
+
+    def _began(self) -> None:
+        """Count a request under way; when they are many, nothing more is read."""
+        self._running += 1
+        if self._running == self.core.settings.max_requests:
+            self._outlet.transport.pause_reading()
+
+    def _finished(self) -> None:
+        self._running -= 1
+        if self._running == self.core.settings.max_requests - 1 and not self._outlet.transport.is_closing():
+            self._outlet.transport.resume_reading()
+
+    async def _answered(self, request: int, work: Awaitable[None]) -> None:
+        try:
+            await work
+        except TocsinError as error:
+            self._outlet.say(failed(error, request))
+            if self.user is None and (code := _CLOSES.get(error.code)):
+                self._outlet.end(code)
+
+    # --- requests -----------------------------------------------------------------------------------------
+
+    async def _in_order(self, message: FromClient) -> None:
+        match message:
+            case Login() if self.user is None:
+                await self.login(message, {})
+            case Subscribe():
+                await self._subscribe(message)
+            case Unsubscribe():
+                await self.core.unsubscribe(self._known, message.id)
+                self._outlet.say(Done(message.request))
+            case ListSubscriptions():
+                held = [self._standing(s) for s in self.subscriptions.values()]
+                self._outlet.say(Subscriptions(message.request, held))
+            case Refresh():
+                self._refresh(message.token)
+                self._outlet.say(Done(message.request))
+            case Confirm():
+                self.core.confirmed(self, self._known)
+                self._outlet.say(Done(message.request))
+            case Logout():
+                await self._logout(message)
+            case Publish() | Records():
+                await self._beside(message)
+            case _:
+                raise BadArgument("message", "one login a connection", "another")
+
+    async def _beside(self, message: Publish | Records) -> None:
+        principal = self.principal
+        assert principal is not None
+        if isinstance(message, Publish):
+            position = await self.core.publisher.publish(message.topic, bytes(message.payload), principal)
+            self._outlet.say(Published(message.request, position))
+            return
+        records = [bytes(r) for r in message.records]
+        self.core.meters.records_in.add(sum(map(len, records)), self.core.now())
+        accepted, rejected = await self.core.recorder.records(message.dataset, records, principal)
+        self._outlet.say(Accepted(message.request, accepted, rejected))
+
+    async def login(self, message: Login, positions: Mapping[str, str]) -> None:
+        """Let the client in, say welcome, and start what it follows. ``positions`` are by stream."""
+        self.id = message.session or uuid4().hex
+        admitted = await self.core.admission.admit(message.token, message.ticket, self.id)
+        self.user = self.core.enter(self, admitted)
+        self.principal, self.is_moving = admitted.principal, admitted.by_ticket
+        self._ends_at = self.core.monotonic_of(admitted.ends_at)
+        brought = {w.id: w for w in message.subscriptions}
+        held = {s.id: Wanted(s.id, s.target) for s in self.user.subscriptions.values()}
+        stood = await stand_all(self, list((held | brought).values()), positions, is_trusted=not admitted.has_token)
+        standings = [stood.standing(s) for s in self.subscriptions.values()]
+        self._outlet.say(
+            Welcome(
+                message.request,
+                self.user.name,
+                self.core.name,
+                self.id,
+                self.core.settings.ping,
+                standings,
+                stood.refused,
+            )
+        )
+        stood.start()
+        self.core.wheel.add(self._outlet, self._ends_at)
+
+    async def _subscribe(self, message: Subscribe) -> None:
+        wanted = Wanted(message.id, message.target, message.position)
+        stood = await stand_all(self, [wanted], {}, is_trusted=False)
+        if stood.errors:
+            raise stood.errors[0]
+        if message.id not in self.subscriptions:
+            raise NotFound("subscription", message.id)  # another session of the user ended it meanwhile
+        self._outlet.say(Subscribed(message.request, stood.standing(self.subscriptions[message.id])))
+        stood.start()
+
+    def ended(self, subscription: Subscription) -> None:
+        """A subscription of the user is no more, whoever ended it."""
+        if self.subscriptions.get(subscription.id) is subscription:
+            del self.subscriptions[subscription.id]
+            if all(s.stream is not subscription.stream for s in self.subscriptions.values()):
+                follow = self.follows.pop(subscription.stream, None)
+                if follow is not None:
+                    follow.stop()
+
+    def _standing(self, subscription: Subscription) -> Standing:
+        follow = self.follows[subscription.stream]
+        return Standing(subscription.id, subscription.target, subscription.stream.name, follow.position)
+
+    def _acknowledge(self, positions: Mapping[str, str]) -> None:
+        if self.user is None or self.user.is_peer:
+            return
+        for subscription in self.subscriptions.values():
+            position = positions.get(subscription.stream.name)
+            if position is not None and position > subscription.acked:
+                subscription.acked = position
+                self.core.directory.acknowledged(self.user.name, subscription.id, position)
+
+    def _refresh(self, token: str) -> None:
+        principal = self.core.admission.principal(token)
+        if principal.subject != self._known.name and not self.is_peer:
+            raise Unauthenticated("the new token is of another user")
+        self.principal = principal
+        self._ends_at = self.core.monotonic_of(self.core.admission.ends_at(principal))
+        self.core.wheel.add(self._outlet, self._ends_at)
+
+    async def _logout(self, message: Logout) -> None:
+        if message.forget:
+            for id in list(self._known.subscriptions):
+                await self.core.unsubscribe(self._known, id)
+        self._outlet.say(Done(message.request))
+        self._outlet.end(LOGGED_OUT)
+
+    @property
+    def _known(self) -> User:
+        if self.user is None:
+            raise Unauthenticated("log in first")
+        return self.user
+
+
+def failed(error: TocsinError, request: int | None) -> Failed:
+    """An error as a client gets it."""
+    pause = error.retry_after_s if isinstance(error, LimitExceeded) else None
+    url = error.url if isinstance(error, Moved) else None
+    return Failed(error.code, str(error)[:1000], request, pause, url)

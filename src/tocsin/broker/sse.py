@@ -1,0 +1,204 @@
+"""``GET /events``: the same streams as server-sent events, for whoever has no WebSocket.
+
+* The token comes in ``Authorization`` or as ``token=``, for a browser's EventSource sends no headers.
+* ``subscribe=`` names a target as JSON and may be repeated; without it the user's held subscriptions count.
+* Every event has an ``id`` that holds the positions of all streams, so ``Last-Event-ID`` (or ``last_event_id=``)
+  resumes them all.
+* A ``move`` event ends the stream; the client comes back, and is redirected to where its user belongs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from typing import TYPE_CHECKING, cast
+from urllib.parse import parse_qs, quote
+
+import msgspec
+
+from tocsin.broker.entries import Entry, body_of, frame_of
+from tocsin.broker.handshake import Head, response
+from tocsin.broker.outlet import Outlet
+from tocsin.broker.session import Session
+from tocsin.errors import BadArgument, TocsinError
+from tocsin.protocol.codec import encoded
+from tocsin.protocol.codes import GOING_AWAY, MOVED, Code
+from tocsin.protocol.messages import FromBroker, Login, Move, Wanted
+from tocsin.protocol.targets import Target, target_key
+from tocsin.tokens import bearer
+
+if TYPE_CHECKING:
+    from tocsin.broker.core import Core
+
+log = logging.getLogger(__name__)
+_STATUS = {"unauthenticated": 401, "forbidden": 403, "not-found": 404, "limit-exceeded": 429, "unavailable": 503}
+_target = msgspec.json.Decoder(Target)
+_positions = msgspec.json.Decoder(dict[str, str])
+
+
+class EventStream(Outlet):
+    __slots__ = ("_closes_at", "_cors", "_head", "_is_begun", "_positions", "_spoke_at", "_task")
+
+    def __init__(self, core: Core, head: Head, cors: Mapping[str, str]) -> None:
+        super().__init__(core)
+        self._head, self._cors = head, cors
+        self._positions: dict[str, str] = {}
+        self._is_begun = False
+        self._closes_at: float | None = None
+        self._spoke_at = core.now()
+        self._task: asyncio.Task[None] | None = None
+        self.session = Session(core, self)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self.transport.set_write_buffer_limits(high=self.core.settings.write_buffer)
+        self.core.opened(self)
+        self._task = asyncio.get_running_loop().create_task(self._begin())
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._over()
+        self.core.closed(self)
+
+    def data_received(self, data: bytes) -> None:
+        """A client of events has nothing more to say."""
+
+    # --- out ----------------------------------------------------------------------------------------------
+
+    def encode(self, entries: Iterable[Entry]) -> bytes:
+        self._spoke_at = self.core.now()
+        return b"".join([self._event(e) for e in entries])
+
+    def say(self, message: FromBroker) -> None:
+        if not self._is_begun:
+            self._is_begun = True
+            retry_ms = round(self.core.settings.sse_retry * 1000)
+            self.transport.write(_opening(self._cors) + f"retry: {retry_ms}\n\n".encode())
+            for follow in self.session.follows.values():
+                self._positions[follow.stream.name] = follow.sent
+        kind = str(type(message).__struct_config__.tag)
+        self._control(self._id() + _event(kind, encoded(message)))
+        if isinstance(message, Move):
+            self.end(MOVED)
+
+    def end(self, code: Code) -> None:
+        if self.is_over:
+            return
+        if self._is_begun:
+            self.transport.write(_event("end", msgspec.json.encode({"code": code.number, "reason": code.name})))
+        self._over()
+        self.core.ended(code)
+        self._closes_at = self.core.now() + self.core.settings.login_timeout
+        self.core.wheel.add(self, self._closes_at)
+        self.transport.close()
+
+    def due(self, now: float) -> float | None:
+        """End what is too old, and say something where nothing was said for long."""
+        if self._closes_at is not None or self.is_over:
+            if self._closes_at is not None and now >= self._closes_at:
+                self.transport.abort()
+            return None
+        deadline, code = self.session.deadline()
+        if now >= deadline:
+            self.end(code)
+            return None
+        if self._is_begun and now >= self._spoke_at + self.core.settings.heartbeat:
+            self._control(b":\n\n")
+        return min(deadline, self._spoke_at + self.core.settings.heartbeat)
+
+    def _event(self, entry: Entry) -> bytes:
+        if entry.is_control:
+            return entry.frame
+        self._positions[entry.stream] = entry.through
+        is_gap = entry.is_shed or entry.model_bytes == 0
+        return self._id() + _event("gap" if is_gap else "notification", body_of(frame_of(entry)))
+
+    def _id(self) -> bytes:
+        known = {s.name: self._positions[s.name] for s in self.session.follows if s.name in self._positions}
+        return b"id: " + base64.urlsafe_b64encode(msgspec.json.encode(known)) + b"\n"
+
+    # --- the request --------------------------------------------------------------------------------------
+
+    async def _begin(self) -> None:
+        try:
+            query = parse_qs(self._head.query)
+            await self.session.login(self._login(query), self._resumed(query))
+        except TocsinError as error:
+            self._refuse(error)
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            log.exception("an event stream could not begin")
+            self.end(GOING_AWAY)
+
+    def _login(self, query: Mapping[str, list[str]]) -> Login:
+        header = self._head.get("authorization")
+        token = bearer(header) if header else _last(query, "token")
+        targets = [_decoded(_target, "subscribe", text) for text in query.get("subscribe", [])]
+        wanted = [Wanted(_id_of(target), target) for target in targets]
+        return Login(0, token, _last(query, "ticket"), _last(query, "session"), wanted)
+
+    def _resumed(self, query: Mapping[str, list[str]]) -> dict[str, str]:
+        text = self._head.get("last-event-id") or _last(query, "last_event_id")
+        if not text:
+            return {}
+        try:
+            return _positions.decode(base64.urlsafe_b64decode(text))
+        except (ValueError, msgspec.DecodeError):
+            raise BadArgument("Last-Event-ID", "the id of an event of this stream", text) from None
+
+    def _refuse(self, error: TocsinError) -> None:
+        url = getattr(error, "url", None)
+        status = 307 if url else _STATUS.get(error.code, 400)
+        headers = {"Location": self._elsewhere(url)} if url else {}
+        body = {"type": f"urn:tocsin:{error.code}", "status": status, "detail": str(error)[:1000]}
+        self.transport.write(
+            response(status, msgspec.json.encode(body), "application/problem+json", {**headers, **self._cors})
+        )
+        self._over()
+        self.transport.close()
+
+    def _elsewhere(self, url: str) -> str:
+        """The same request at another broker, resuming from the same place."""
+        last = self._head.get("last-event-id")
+        query = self._head.query + (
+            f"&last_event_id={quote(last)}" if last and "last_event_id" not in self._head.query else ""
+        )
+        return f"{url}/events" + (f"?{query.lstrip('&')}" if query else "")
+
+    def _over(self) -> None:
+        if not self.is_over:
+            self.is_over = True
+            if self._task is not None and self._task is not asyncio.current_task():
+                self._task.cancel()
+            self.session.left()
+            self._outbox = None
+            self._wake()
+
+
+def _event(kind: str, body: bytes) -> bytes:
+    data = b"\ndata: ".join(body.splitlines() or [b""])
+    return b"event: " + kind.encode() + b"\ndata: " + data + b"\n\n"
+
+
+def _opening(cors: Mapping[str, str]) -> bytes:
+    headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "Connection": "close", **cors}
+    return b"HTTP/1.1 200 OK\r\n" + b"".join([f"{k}: {v}\r\n".encode() for k, v in headers.items()]) + b"\r\n"
+
+
+def _id_of(target: Target) -> str:
+    """The same subscription for the same target, whenever the client comes back."""
+    return "sse-" + blake2b(target_key(target).encode(), digest_size=12).hexdigest()
+
+
+def _last(query: Mapping[str, list[str]], name: str) -> str | None:
+    return query[name][-1] if name in query else None
+
+
+def _decoded(decoder: msgspec.json.Decoder[Target], name: str, text: str) -> Target:
+    try:
+        return decoder.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as problem:
+        raise BadArgument(name, "a target as JSON", str(problem)) from None

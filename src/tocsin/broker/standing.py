@@ -1,0 +1,90 @@
+"""From what a client wants to what stands: checked, held, and with a known beginning.
+
+Everything that has to be waited for comes first. Then, in one step, the caller answers and calls ``start``, so
+that the answer tells exactly what follows it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tocsin.broker.follow import Follow
+from tocsin.broker.ports import Page
+from tocsin.broker.stream import Stream
+from tocsin.broker.users import Subscription
+from tocsin.errors import TocsinError
+from tocsin.protocol.messages import Refusal, Standing, Wanted
+
+if TYPE_CHECKING:
+    from tocsin.broker.session import Session
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Stood:
+    session: Session
+    begun: dict[Stream, tuple[Follow, Page | None]] = field(default_factory=dict)
+    refused: list[Refusal] = field(default_factory=list)
+    errors: list[TocsinError] = field(default_factory=list)
+
+    def standing(self, subscription: Subscription) -> Standing:
+        follow, page = self.begun.get(subscription.stream, (None, None))
+        is_recovered = page is None or page.gap is None
+        position = follow.sent if follow else self.session.follows[subscription.stream].position
+        return Standing(subscription.id, subscription.target, subscription.stream.name, position, is_recovered)
+
+    def start(self) -> None:
+        """Begin to send, after the answer. What was ended meanwhile is passed over."""
+        core = self.session.core
+        for stream, (follow, page) in self.begun.items():
+            if self.session.follows.get(stream) is follow and not self.session.outlet.is_over:
+                follow.start(core.holding.replay, page, core.settings.retry_pause)
+
+
+async def stand_all(
+    session: Session, wanted: Sequence[Wanted], positions: Mapping[str, str], *, is_trusted: bool
+) -> Stood:
+    """Make ``wanted`` stand. ``is_trusted`` where what the user holds already needs no check."""
+    stood = Stood(session)
+    user, principal = session.user, session.principal
+    assert user is not None
+    assert principal is not None
+    found = await asyncio.gather(
+        *(session.core.subscribe(user, w, principal, is_trusted=is_trusted) for w in wanted), return_exceptions=True
+    )
+    starts: dict[Stream, str] = {}
+    for one, result in zip(wanted, found, strict=True):
+        if isinstance(result, TocsinError):
+            stood.errors.append(result)
+            stood.refused.append(Refusal(one.id, result.code, str(result)[:500]))
+        elif isinstance(result, BaseException):
+            raise result
+        else:
+            session.subscriptions[result.id] = result
+            position = one.position or positions.get(result.stream.name) or result.acked
+            starts[result.stream] = min(position, starts.get(result.stream, position))
+    _begin(session, stood, starts)
+    await asyncio.gather(*(_look_back(stood, stream) for stream in stood.begun))
+    return stood
+
+
+def _begin(session: Session, stood: Stood, starts: Mapping[Stream, str]) -> None:
+    for stream, position in starts.items():
+        if stream not in session.follows:
+            follow = Follow(session.core.hub, stream, session.outlet, position)
+            session.follows[stream] = follow
+            stood.begun[stream] = (follow, None)
+
+
+async def _look_back(stood: Stood, stream: Stream) -> None:
+    """Read the first page of the past, so that the answer can say whether all of it is there."""
+    follow, _ = stood.begun[stream]
+    if follow.needs_page:
+        page = await follow.page(stood.session.core.holding.replay)
+        if page is not None and not follow.skip(page):
+            stood.begun[stream] = (follow, page)

@@ -1,0 +1,192 @@
+"""A whole broker in one event loop, with upstreams and a directory that live in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+
+from websockets.asyncio.client import ClientConnection, connect
+
+from tocsin.broker.app import create_app
+from tocsin.broker.core import Core, Keys, Upstreams
+from tocsin.broker.hub import Hub
+from tocsin.broker.ports import Attached, Delivery, Page
+from tocsin.broker.residents import LocalResidents
+from tocsin.broker.server import BrokerServer, make_hub
+from tocsin.config import Broker
+from tocsin.errors import NotFound, Refused, Unavailable
+from tocsin.protocol.codec import encoded, from_broker
+from tocsin.protocol.coordination import Placement
+from tocsin.protocol.messages import SUBPROTOCOL, FromBroker, FromClient, Gap, Hole, Login, Wanted
+from tocsin.protocol.targets import Target, TopicTarget, topic_stream
+from tocsin.tokens import Principal, mint, verify
+
+SECRET = b"a secret of more than thirty-two bytes"
+START = "0000"
+
+
+def place(number: int) -> str:
+    return f"{number:04d}"
+
+
+@dataclass
+class MemoryTopics:
+    """Topics whose whole past is kept, save what ``forgotten`` says; positions count from 1."""
+
+    delivery: Delivery | None = None
+    log: dict[str, list[tuple[str, bytes]]] = field(default_factory=dict)
+    forgotten: dict[str, int] = field(default_factory=dict)
+    attached: list[str] = field(default_factory=list)
+    detached: list[str] = field(default_factory=list)
+    page_items: int = 3
+    is_away: bool = False
+
+    async def check(self, target: Target, principal: Principal) -> None:
+        if target.name == "missing":
+            raise NotFound("topic", target.name)
+        if not principal.may("topic", target.name):
+            raise Refused(f"following {target.name!r} needs the capability 'topic:{target.name}'")
+
+    async def attach(self, target: Target) -> Attached:
+        await asyncio.sleep(0)
+        self.attached.append(target.name)
+        past = self.log.setdefault(topic_stream(target.name), [])
+        return Attached(topic_stream(target.name), past[-1][0] if past else START)
+
+    async def detach(self, target: Target) -> None:
+        await asyncio.sleep(0)
+        self.detached.append(target.name)
+
+    async def replay(self, stream: str, after: str, through: str) -> Page:
+        await asyncio.sleep(0)
+        if self.is_away:
+            raise Unavailable("the past is away")
+        lost = self.forgotten.get(stream, 0)
+        gone = [p for p, _ in self.log[stream][:lost] if after < p <= through]
+        rest = [(p, b) for p, b in self.log[stream][lost:] if after < p <= through]
+        items, is_end = rest[: self.page_items], len(rest) <= self.page_items
+        gap = Gap(stream, [Hole(after, gone[-1], len(gone))], "retention") if gone else None
+        last = items[-1][0] if items else gone[-1] if gone else after
+        return Page(items, through if is_end else last, is_end, gap)
+
+    async def publish(self, topic: str, payload: bytes, principal: Principal) -> str:
+        if not principal.may("publish", topic):
+            raise Refused(f"publishing {topic!r} needs the capability 'publish:{topic}'")
+        return self.put(topic, payload)
+
+    async def records(self, dataset: str, records: Sequence[bytes], principal: Principal) -> tuple[int, int]:
+        return len(records), 0
+
+    async def noticed(self, body: bytes, principal: Principal) -> None:
+        self.log.setdefault("noticed", []).append((principal.subject, body))
+
+    def put(self, topic: str, payload: bytes) -> str:
+        assert self.delivery is not None
+        past = self.log.setdefault(topic_stream(topic), [])
+        position = place(int(past[-1][0]) + 1 if past else 1)
+        past.append((position, payload))
+        self.delivery.deliver(topic_stream(topic), [(position, payload)])
+        return position
+
+
+@dataclass
+class MemoryDirectory:
+    broker: str
+    is_away: bool = False
+    placed: dict[str, Placement] = field(default_factory=dict)
+    kept: dict[tuple[str, str], Wanted] = field(default_factory=dict)
+    online: set[tuple[str, str]] = field(default_factory=set)
+    unasked: set[str] = field(default_factory=set)
+    acks: list[tuple[str, str, str]] = field(default_factory=list)
+    arrivals: list[tuple[str, int]] = field(default_factory=list)
+    is_drained: bool = False
+
+    async def where(self, user: str) -> Placement | None:
+        if self.is_away:
+            return None
+        return self.placed.get(user) or Placement(user, self.broker, "", 1, "", "test")
+
+    async def keep(self, user: str, wanted: Wanted) -> None:
+        self.kept[user, wanted.id] = wanted
+
+    async def drop(self, user: str, id: str) -> None:
+        self.kept.pop((user, id), None)
+
+    def logged_in(self, user: str, session: str, *, is_admitted_unasked: bool) -> None:
+        self.online.add((user, session))
+        if is_admitted_unasked:
+            self.unasked.add(user)
+
+    def logged_out(self, user: str, session: str) -> None:
+        self.online.discard((user, session))
+
+    def acknowledged(self, user: str, id: str, position: str) -> None:
+        self.acks.append((user, id, position))
+
+    def arrived(self, user: str, version: int) -> None:
+        self.arrivals.append((user, version))
+
+    def drained(self) -> None:
+        self.is_drained = True
+
+
+@dataclass
+class World:
+    settings: Broker
+    hub: Hub
+    topics: MemoryTopics
+    directory: MemoryDirectory
+    core: Core
+    residents: LocalResidents
+    server: BrokerServer
+
+    @asynccontextmanager
+    async def client(self, **options: object) -> AsyncIterator[Client]:
+        url = self.server.url.replace("http", "ws", 1) + "/connect"
+        async with connect(url, subprotocols=[SUBPROTOCOL], compression=None, ping_interval=None, **options) as socket:  # type: ignore[arg-type]
+            yield Client(socket)
+
+
+@dataclass
+class Client:
+    socket: ClientConnection
+
+    async def ask(self, message: FromClient) -> FromBroker:
+        await self.say(message)
+        return await self.next()
+
+    async def say(self, message: FromClient) -> None:
+        await self.socket.send(encoded(message).decode())
+
+    async def next(self) -> FromBroker:
+        return from_broker(await asyncio.wait_for(self.socket.recv(), 10))
+
+    async def login(
+        self, user: str = "ann", *wanted: Wanted, capabilities: Sequence[str] = ("topic:*", "publish:*")
+    ) -> FromBroker:
+        return await self.ask(Login(1, token_of(user, capabilities), subscriptions=wanted))
+
+
+def token_of(user: str, capabilities: Sequence[str] = ("topic:*", "publish:*"), ttl_s: float = 600) -> str:
+    return mint(SECRET, user, capabilities, ttl_s)
+
+
+def topic(name: str, id: str | None = None, position: str | None = None) -> Wanted:
+    return Wanted(id or name, TopicTarget(name), position)
+
+
+@asynccontextmanager
+async def world(settings: Broker | None = None, origins: Sequence[str] = (), **changed: object) -> AsyncIterator[World]:
+    chosen = replace(settings or Broker(port=0, tick=0.0, retry_pause=0.01), **changed)  # type: ignore[arg-type]
+    hub, topics, directory = make_hub(chosen), MemoryTopics(), MemoryDirectory(chosen.name)
+    topics.delivery = hub
+    keys = Keys(lambda token: verify(token, SECRET), SECRET)
+    core = Core(chosen, hub, Upstreams(topics, topics, topics, topics), directory, keys)
+    server = BrokerServer(core, create_app(core, topics, origins=origins), origins=origins)
+    await server.start()
+    try:
+        yield World(chosen, hub, topics, directory, core, LocalResidents(core), server)
+    finally:
+        await server.stop()
