@@ -7,8 +7,11 @@ subscriptions, by the one live broker that it is placed at, and by no other.
 
 from __future__ import annotations
 
+import inspect
 from random import Random
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -29,6 +32,8 @@ RULES = Rules(moves_in_flight=2, moves_per_s=2.0, kept_moves=20, kept_plans=5, m
 BROKERS, USERS, IDS = ("a", "b", "c"), ("ann", "bob", "eve", "joe"), ("1", "2", "3")
 
 brokers, users, ids = st.sampled_from(BROKERS), st.sampled_from(USERS), st.sampled_from(IDS)
+some = st.sets(brokers)
+seldom = st.integers(0, 3).map(lambda n: n == 3)
 
 
 class Coordination(RuleBasedStateMachine):
@@ -43,9 +48,12 @@ class Coordination(RuleBasedStateMachine):
 
     @initialize()
     def some_brokers(self) -> None:
-        for name in ("a", "b"):
+        for name in BROKERS:
             self.sims[name].start()
             self.send(self.sims[name].registration())
+        for user in USERS:
+            self.log_in(user)
+            self.subscribe(user, "1", True)
 
     # --- the coordinator -------------------------------------------------------------------------------
 
@@ -79,8 +87,8 @@ class Coordination(RuleBasedStateMachine):
             else:
                 self.store[change.kind, change.key] = change.body
 
-    @rule(elapsed=st.sampled_from([0.25, 1.0, 3.0, 60.0]), times=st.integers(1, 12))
-    def tick(self, elapsed: float, times: int) -> None:
+    @rule(elapsed=st.sampled_from([0.25, 3.0, 60.0, 10 * 86400.0]), times=st.integers(1, 12))
+    def nobody_is_heard(self, elapsed: float, times: int) -> None:
         for _ in range(times):
             self.now += elapsed
             self.send(events.Ticked(elapsed))
@@ -92,14 +100,38 @@ class Coordination(RuleBasedStateMachine):
 
     # --- brokers ---------------------------------------------------------------------------------------
 
+    def some_time(self, reporting: set[str], instructed: set[str], following: set[str], fails: bool = False) -> None:
+        self.now += 1.0
+        self.send(events.Ticked(1.0))
+        for name in sorted(instructed):
+            self.instruct(name, 50, fails=fails)
+        for name in sorted(following):
+            self.follow(name)
+        for name in sorted(reporting):
+            self.report(name)
+
+    @rule(reporting=some, instructed=some, following=some)
+    def time_passes(self, reporting: set[str], instructed: set[str], following: set[str]) -> None:
+        self.some_time(reporting, instructed, following)
+
+    @rule(seconds=st.integers(1, 12), silent=some, idle=some)
+    def work_goes_on(self, seconds: int, silent: set[str], idle: set[str]) -> None:
+        for _ in range(seconds):
+            self.some_time(set(BROKERS) - silent, set(BROKERS) - idle, set(BROKERS) - idle)
+
+    @rule(failing=brokers)
+    def work_fails(self, failing: str) -> None:
+        self.some_time(set(BROKERS), {failing}, set(), fails=True)
+
     @rule(name=brokers)
     def start(self, name: str) -> None:
         self.sims[name].start()
         self.send(self.sims[name].registration())
 
-    @rule(name=brokers)
-    def kill(self, name: str) -> None:
-        self.sims[name].kill()
+    @rule(name=brokers, really=seldom)
+    def kill(self, name: str, really: bool) -> None:
+        if really:
+            self.sims[name].kill()
 
     @rule(name=brokers)
     def refuse(self, name: str) -> None:
@@ -126,13 +158,15 @@ class Coordination(RuleBasedStateMachine):
         for instruction in queue.after(0 if again else sim.after, count):
             sim.obey(instruction, fails=fails)
 
-    @rule(name=brokers)
-    def drain(self, name: str) -> None:
-        self.sims[name].is_draining = True
+    @rule(name=brokers, really=seldom)
+    def drain(self, name: str, really: bool) -> None:
+        if really:
+            self.sims[name].is_draining = True
 
-    @rule(name=brokers)
-    def remove_broker(self, name: str) -> None:
-        self.send(events.BrokerRemoved(name))
+    @rule(name=brokers, really=seldom)
+    def remove_broker(self, name: str, really: bool) -> None:
+        if really:
+            self.send(events.BrokerRemoved(name))
 
     # --- people ----------------------------------------------------------------------------------------
 
@@ -171,9 +205,10 @@ class Coordination(RuleBasedStateMachine):
             for sim in self.sims.values():
                 sim.held.get(user, set()).discard(id)
 
-    @rule(user=users)
-    def remove_user(self, user: str) -> None:
-        self.send(events.UserRemoved(user))
+    @rule(user=users, really=seldom)
+    def remove_user(self, user: str, really: bool) -> None:
+        if really:
+            self.send(events.UserRemoved(user))
 
     @rule(name=brokers, confirms=st.booleans())
     def follow(self, name: str, confirms: bool = True) -> None:
@@ -197,12 +232,10 @@ class Coordination(RuleBasedStateMachine):
 
     @invariant()
     def versions_only_grow(self) -> None:
-        for (kind, key), body in self.store.items():
-            if kind == "user":
-                version = self.state.world.users[key].version if key in self.state.world.users else None
-                if version is not None and body:
-                    assert version >= self.versions.get(key, 0)
-                    self.versions[key] = version
+        for user in self.state.world.users:
+            if user.broker is not None:
+                assert user.version >= self.versions.get(user.name, 0)
+                self.versions[user.name] = user.version
 
     @invariant()
     def the_rows_are_the_state(self) -> None:
@@ -247,9 +280,46 @@ class Coordination(RuleBasedStateMachine):
 
 
 Coordination.TestCase.settings = settings(
-    max_examples=120,
+    max_examples=60,
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
 TestCoordination = Coordination.TestCase
+
+# Hypothesis finds short stories; long ones, in which much goes on at once, are walked at random.
+
+WEIGHTS = {
+    "work_goes_on": 8, "time_passes": 8, "plan": 6, "follow": 3, "log_in": 4, "subscribe": 3, "instruct": 3,
+    "report": 3, "unsubscribe": 1, "disconnect": 2, "work_fails": 2, "start": 1, "kill": 2, "refuse": 2, "drain": 1,
+    "restart": 2, "let_in_unasked": 1, "remove_user": 1, "remove_broker": 1, "nobody_is_heard": 1,
+}  # fmt: skip
+
+
+def arguments(action: str, rng: Random) -> dict[str, Any]:
+    """What hypothesis would draw for a rule, drawn from ``rng``."""
+    subset = [name for name in BROKERS if rng.random() < 0.3]
+    drawn = {
+        "name": rng.choice(BROKERS), "failing": rng.choice(BROKERS), "user": rng.choice(USERS), "id": rng.choice(IDS),
+        "count": rng.randint(1, 5), "seconds": rng.randint(1, 12), "times": rng.randint(1, 12),
+        "elapsed": rng.choice([0.25, 3.0, 60.0]), "silent": set(subset), "idle": set(subset[:1]),
+        "reporting": set(BROKERS) - set(subset), "instructed": set(BROKERS) - set(subset[:1]), "following": set(subset),
+        "wanted": [(rng.choice(USERS), rng.choice(BROKERS)) for _ in range(rng.randint(1, 4))], "really": True,
+        "dies": rng.random() < 0.1, "fails": rng.random() < 0.1, "again": rng.random() < 0.3,
+        "is_lost": rng.random() < 0.3, "is_told": rng.random() < 0.7, "confirms": rng.random() < 0.7,
+    }  # fmt: skip
+    wanted = inspect.signature(getattr(Coordination, action)).parameters
+    return {name: value for name, value in drawn.items() if name in wanted}
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_long_stories_end_well(block: int):
+    for seed in range(20 * block, 20 * block + 20):
+        rng, machine = Random(seed), Coordination()
+        machine.some_brokers()
+        for action in rng.choices(list(WEIGHTS), list(WEIGHTS.values()), k=80):
+            getattr(machine, action)(**arguments(action, rng))
+            machine.rules_hold()
+            machine.versions_only_grow()
+        machine.the_rows_are_the_state()
+        machine.teardown()
