@@ -59,6 +59,7 @@ class ChannelUpstream:
         self._merge = Merge(delivery, options.max_waiting)
         self._attaching = Attaching(cluster, options.broker, self._backoff())
         self._before: set[str] = set()
+        self._targets: dict[str, ChannelTarget] = {}
         self._parameters: dict[str, tuple[float, list[Parameter]]] = {}
         self._ready, self._wake, self._changed = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._filling: set[str] = set()
@@ -102,6 +103,7 @@ class ChannelUpstream:
         is_new = made.channel not in self._merge.channels
         attached = self._merge.attached(made, is_again=id in self._before)
         self._before.discard(id)
+        self._targets[id] = channel
         if is_new:
             self._changed.set()
         self._fill_all()
@@ -110,6 +112,7 @@ class ChannelUpstream:
     async def detach(self, target: Target) -> None:
         id = self._id(target)
         self._before.discard(id)
+        self._targets.pop(id, None)
         self._attaching.end(self._merge.detached(id))
 
     async def replay(self, stream: str, after: str, through: str) -> Page:
@@ -122,6 +125,22 @@ class ChannelUpstream:
         gap = Gap(stream, holes, page.gap.reason) if page.gap else None
         items = [(r.position, bytes(r.payload)) for r in page.results]
         return Page(items, page.through, page.through >= through, gap)
+
+    def restore(self) -> None:
+        """Attachments here may have been removed at the cluster: make them again, and fill what was missed."""
+        for id, target in self._targets.items():
+            self._spawn(self._restore(id, target))
+
+    async def _restore(self, id: str, target: ChannelTarget) -> None:
+        backoff = self._backoff()
+        while self._targets.get(id) is target:
+            try:
+                self._merge.renewed(await self._attaching.make(target.name, id, target.arguments))
+                self._fill_all()
+                return
+            except TocsinError as problem:
+                log.warning("a subscription of %s could not be made again yet: %s", target.name, problem)
+                await backoff.pause()
 
     # --- Notices ------------------------------------------------------------------------------------------
 
@@ -198,12 +217,14 @@ class ChannelUpstream:
         if problem.kind == "channel" and problem.name in self._merge.channels:
             log.error("the data cluster dropped channel %s: its streams end here", problem.name)
             self._merge.forget(problem.name)
+            self._targets = {id: t for id, t in self._targets.items() if id in self._merge.ids()}
             self._parameters.pop(problem.name, None)
             return
         log.error("the data cluster lost something: %s", problem)
         await self._pause(backoff)
         with contextlib.suppress(TocsinError):
             await self._cluster.register(self._options.broker, self._options.notify_url)
+            self.restore()
 
     async def _acknowledging(self) -> None:
         told: dict[str, str] = {}

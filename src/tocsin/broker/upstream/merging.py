@@ -30,7 +30,8 @@ from tocsin.protocol.targets import channel_stream
 class Stream:
     """``ids`` are the cluster's subscriptions that feed it, ``holders`` those of them that are wanted.
 
-    ``target`` is where the replay under way ends, ``waiting`` what was pulled after it.
+    ``target`` is where the replay under way ends, ``waiting`` what was pulled after it; no replay may end
+    before ``least``, where pulls begin to give results of the stream.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Stream:
     is_behind: bool
     ids: set[str] = field(default_factory=set)
     holders: set[str] = field(default_factory=set)
+    least: str = ""
     target: str | None = None
     waiting: list[Item] = field(default_factory=list)
 
@@ -75,6 +77,13 @@ class Merge:
         stream.holders.add(made.id)
         self._by_id[made.id] = stream
         return Attached(stream.name, self._delivery.position(stream.name) or begins)
+
+    def renewed(self, made: Made) -> None:
+        """An attachment that had been lost at the cluster was made again: pulls may have lacked its results."""
+        stream = self._by_id.get(made.id)
+        if stream is not None:
+            stream.is_behind, stream.least = True, max(stream.least, made.position)
+            self.abandon_fill(stream)
 
     def detached(self, id: str) -> Sequence[str]:
         """Nobody wants ``id`` any more; which of the cluster's subscriptions can go."""
@@ -145,7 +154,7 @@ class Merge:
         after = self._delivery.position(stream.name)
         if after is None or not self._is_current(stream):
             return None
-        stream.target, stream.waiting = self.channels[stream.channel].cursor, []
+        stream.target, stream.waiting = max(self.channels[stream.channel].cursor, stream.least), []
         if after >= stream.target:
             self._go_live(stream)
             return None

@@ -1,0 +1,82 @@
+"""What brokers ask each other about topics over HTTP: a log that changes hands, and pieces of a topic's history."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+from urllib.parse import quote
+
+import httpx
+import msgspec
+
+from tocsin.errors import BadArgument, Unavailable
+from tocsin.protocol.coordination import BrokerInfo
+from tocsin.protocol.messages import Hole
+
+T = TypeVar("T")
+
+
+class Taker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Who takes a topic over."""
+
+    broker: str
+    url: str
+
+
+class State(msgspec.Struct, frozen=True):
+    """A log: ``offset`` is the last publication's, ``history`` the payloads up to it that are kept."""
+
+    epoch: int
+    offset: int
+    history: Sequence[msgspec.Raw]
+
+
+class Handover(msgspec.Struct, frozen=True):
+    """The log, where the asked broker stamped the topic, and the last position of it that it has seen."""
+
+    log: State | None
+    seen: str | None
+
+
+class HistoryPage(msgspec.Struct, frozen=True):
+    """(after, through] of a topic, as much as fits; ``hole`` lies before the items."""
+
+    items: Sequence[tuple[str, msgspec.Raw]]
+    through: str
+    hole: Hole | None = None
+    reason: str = ""
+
+
+class PeerClient:
+    def __init__(self, token: Callable[[], str | None], timeout_s: float) -> None:
+        self._token = token
+        self._http = httpx.AsyncClient(timeout=timeout_s, trust_env=False)
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def take_over(self, topic: str, me: BrokerInfo, others: Iterable[BrokerInfo]) -> list[Handover]:
+        """What the others had of ``topic``; those that do not answer had nothing that can be saved."""
+        body = msgspec.json.encode(Taker(me.name, me.url))
+        asked = [
+            self._ask(Handover, "POST", other, f"/topics/{quote(topic, safe='')}/handover", body) for other in others
+        ]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        return [answer for answer in answers if isinstance(answer, Handover)]
+
+    async def history(self, topic: str, owner: BrokerInfo, after: str, through: str) -> HistoryPage:
+        path = f"/topics/{quote(topic, safe='')}/history?after={quote(after)}&through={quote(through)}"
+        return await self._ask(HistoryPage, "GET", owner, path)
+
+    async def _ask(self, kind: type[T], method: str, peer: BrokerInfo, path: str, body: bytes | None = None) -> T:
+        token = self._token()
+        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+        try:
+            answer = await self._http.request(method, peer.url + path, content=body, headers=headers)
+            if answer.status_code == 422:
+                raise BadArgument("position", "one of this topic", answer.text[:200])
+            answer.raise_for_status()
+            return msgspec.json.decode(answer.content, type=kind)
+        except (httpx.HTTPError, msgspec.DecodeError) as problem:
+            raise Unavailable(f"the broker {peer.name!r} does not answer: {problem}") from None

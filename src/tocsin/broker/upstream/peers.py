@@ -1,0 +1,227 @@
+"""A connection to another broker, over the protocol that clients speak: to follow topics that it owns, and to publish.
+
+A link connects when it is needed and stays as long as it follows something. When the connection breaks, what was
+asked fails with Unavailable, for nobody knows whether it was done; what is followed is taken up again at the
+position reached, and the owner sends the rest or says what is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import count
+
+import msgspec
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import WebSocketException
+from websockets.typing import Subprotocol
+
+from tocsin.broker.upstream.backoff import Backoff
+from tocsin.errors import BadArgument, TocsinError, Unavailable
+from tocsin.protocol.codec import encoded, from_broker
+from tocsin.protocol.coordination import BrokerInfo
+from tocsin.protocol.messages import (
+    SUBPROTOCOL,
+    Done,
+    Failed,
+    FromBroker,
+    FromClient,
+    Gap,
+    Login,
+    Notification,
+    Publish,
+    Published,
+    Subscribe,
+    Subscribed,
+    Unsubscribe,
+    Wanted,
+    Welcome,
+)
+from tocsin.protocol.targets import TopicTarget, topic_stream
+
+log = logging.getLogger(__name__)
+
+
+class NotSettled(Unavailable):
+    """Nothing was done: the peer is not reached, or does not stamp the topic."""
+
+
+Answer = Welcome | Subscribed | Published | Done
+
+
+@dataclass(frozen=True, slots=True)
+class PeerOptions:
+    timeout_s: float
+    backoff_min_s: float
+    backoff_max_s: float
+    max_message_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PeerEvents:
+    """What a link tells: a message of a stream (false: it does not fit), and a topic that the peer refused."""
+
+    take: Callable[[Notification | Gap], bool]
+    position: Callable[[str], str | None]
+    refused: Callable[[str], None]
+
+
+class PeerLink:
+    def __init__(self, peer: BrokerInfo, token: Callable[[], str | None], events: PeerEvents, options: PeerOptions):
+        self.peer = peer
+        self._token, self._events, self._options = token, events, options
+        self._follows: dict[str, str | None] = {}  # topic → where to begin if the hub does not know
+        self._wire: _Wire | None = None
+        self._connecting = asyncio.Lock()
+        self._keeper: asyncio.Task[None] | None = None
+        self._is_closed = False
+
+    @property
+    def topics(self) -> Mapping[str, str | None]:
+        return self._follows
+
+    async def follow(self, topic: str, position: str | None) -> str:
+        """Follow ``topic`` from ``position``, or from now; where it begins. Unavailable if the peer does not own it."""
+        wire = await self._connected()
+        answer = await wire.ask(lambda n: Subscribe(n, topic, TopicTarget(topic), position))
+        assert isinstance(answer, Subscribed)
+        self._follows[topic] = answer.subscription.position
+        return answer.subscription.position
+
+    async def unfollow(self, topic: str) -> None:
+        if self._follows.pop(topic, "") != "" and self._wire is not None:
+            try:
+                await self._wire.ask(lambda n: Unsubscribe(n, topic))
+            except TocsinError as problem:
+                log.info(
+                    "the peer %s did not hear that %s is not followed any more: %s", self.peer.name, topic, problem
+                )
+
+    async def publish(self, topic: str, payload: bytes) -> str:
+        wire = await self._connected()
+        answer = await wire.ask(lambda n: Publish(n, topic, msgspec.Raw(payload)))
+        assert isinstance(answer, Published)
+        return answer.position
+
+    async def close(self) -> None:
+        self._is_closed = True
+        if self._keeper is not None:
+            self._keeper.cancel()
+            await asyncio.gather(self._keeper, return_exceptions=True)
+        if self._wire is not None:
+            await self._wire.close()
+
+    async def _connected(self) -> _Wire:
+        async with self._connecting:
+            if self._is_closed:
+                raise NotSettled(f"the broker {self.peer.name!r} is not a peer any more")
+            if self._wire is None or self._wire.is_over:
+                self._wire = await self._open()
+                self._wire.socket_task.add_done_callback(self._broke)
+            return self._wire
+
+    async def _open(self) -> _Wire:
+        """Connect, log in, and take up what is followed; what the peer does not own any more is given back."""
+        url = self.peer.url.replace("http", "ws", 1) + "/connect"
+        try:
+            socket = await connect(
+                url, subprotocols=[Subprotocol(SUBPROTOCOL)], open_timeout=self._options.timeout_s, compression=None,
+                max_size=self._options.max_message_bytes, proxy=None,
+            )  # fmt: skip
+        except (OSError, WebSocketException, TimeoutError) as problem:
+            raise NotSettled(f"the broker {self.peer.name!r} is not reached: {problem or 'timeout'}") from None
+        wire = _Wire(socket, self._events, self._options.timeout_s)
+        try:
+            wanted = [Wanted(topic, TopicTarget(topic), self._stands(topic)) for topic in self._follows]
+            answer = await wire.ask(lambda n: Login(n, token=self._token(), subscriptions=wanted))
+        except TocsinError:
+            await wire.close()
+            raise
+        assert isinstance(answer, Welcome)
+        for refusal in answer.refused:
+            self._follows.pop(refusal.id, None)
+            self._events.refused(refusal.id)
+        return wire
+
+    def _stands(self, topic: str) -> str | None:
+        return self._events.position(topic_stream(topic)) or self._follows[topic]
+
+    def _broke(self, _: asyncio.Task[None]) -> None:
+        if not self._is_closed and self._follows and (self._keeper is None or self._keeper.done()):
+            self._keeper = asyncio.get_running_loop().create_task(self._reconnect())
+
+    async def _reconnect(self) -> None:
+        backoff = Backoff(self._options.backoff_min_s, self._options.backoff_max_s)
+        while self._follows and not self._is_closed:
+            try:
+                await self._connected()
+                return
+            except TocsinError as problem:
+                log.info("following the peer %s waits: %s", self.peer.name, problem)
+                await backoff.pause()
+
+
+class _Wire:
+    """One life of a connection: requests and their answers, and a task that reads."""
+
+    def __init__(self, socket: ClientConnection, events: PeerEvents, timeout_s: float) -> None:
+        self._socket, self._events, self._timeout_s = socket, events, timeout_s
+        self._numbers = count(1)
+        self._asked: dict[int, asyncio.Future[Answer]] = {}
+        self.is_over = False
+        self.socket_task = asyncio.get_running_loop().create_task(self._read())
+
+    async def ask(self, request: Callable[[int], FromClient]) -> Answer:
+        """Send, and wait for the answer; Unavailable where the connection ends first or it takes too long."""
+        number = next(self._numbers)
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._asked[number] = answer
+        try:
+            if self.is_over:
+                raise NotSettled("the connection to the peer is over")
+            await self._socket.send(encoded(request(number)), text=True)
+            return await asyncio.wait_for(answer, self._timeout_s)
+        except (OSError, WebSocketException, TimeoutError) as problem:
+            raise Unavailable(f"the peer did not answer: {problem or 'timeout'}") from None
+        finally:
+            self._asked.pop(number, None)
+
+    async def close(self) -> None:
+        self.is_over = True
+        await self._socket.close()
+        await asyncio.gather(self.socket_task, return_exceptions=True)
+
+    async def _read(self) -> None:
+        try:
+            async for data in self._socket:
+                self._take(from_broker(data))
+        except (OSError, WebSocketException, BadArgument) as problem:
+            log.info("the connection to a peer ended: %s", problem)
+        finally:
+            self.is_over = True
+            for answer in self._asked.values():
+                if not answer.done():
+                    answer.set_exception(Unavailable("the connection to the peer ended"))
+            await self._socket.close()
+
+    def _take(self, message: FromBroker) -> None:
+        if isinstance(message, Notification | Gap):
+            if not self._events.take(message):
+                raise BadArgument("notification", "one that follows the last", message)
+            return
+        number = getattr(message, "request", None)
+        answer = self._asked.get(number) if number is not None else None
+        if answer is None or answer.done():
+            return
+        if isinstance(message, Failed):
+            answer.set_exception(_problem(message))
+        elif isinstance(message, Answer):
+            answer.set_result(message)
+
+
+def _problem(message: Failed) -> TocsinError:
+    if message.code in ("bad-argument", "limit-exceeded"):
+        return BadArgument("topic", "what its owner takes", message.detail)
+    return NotSettled(f"the peer cannot do it now: {message.detail}")
