@@ -1,0 +1,329 @@
+"""A broker's link to the coordinator: register, report, carry out instructions.
+
+Rules kept here:
+
+* Nothing that a client asks waits for a coordinator that is known to be away: placements are then unknown, and
+  what is to be kept durably is noted and handed in with the next report that is answered.
+* Changes of holdings and rates are told once; after a report that failed, the next one is full.
+* Instructions of one user are carried out in their order, those of different users side by side. An outcome is
+  reported until the coordinator has it.
+* A coordinator that does not know this life of the broker is registered with again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tocsin.broker.coordinator_client import CoordinatorClient
+from tocsin.broker.noted import Noted
+from tocsin.broker.ports import Residents
+from tocsin.broker.upstream.backoff import Backoff
+from tocsin.errors import BadArgument, NotFound, TocsinError, Unavailable
+from tocsin.protocol.coordination import (
+    Acknowledged,
+    Adopt,
+    Arrival,
+    BrokerInfo,
+    Instruction,
+    Kept,
+    Outcome,
+    Placement,
+    Registration,
+    Release,
+    Send,
+    Topology,
+)
+from tocsin.protocol.messages import Wanted
+
+log = logging.getLogger(__name__)
+
+
+class Followers(Protocol):
+    """What hears from the coordinator besides the residents."""
+
+    def set_topology(self, brokers: Sequence[BrokerInfo]) -> None: ...
+
+    def restore(self) -> None:
+        """This broker was taken for dead: its subscriptions at the data cluster may be gone."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinationOptions:
+    incarnation: str
+    wait_s: float
+    backoff_min_s: float
+    backoff_max_s: float
+    location: tuple[float, float] | None = None
+    capacity: float | None = None
+
+
+class Coordination:
+    """``Directory`` over a coordinator. ``start`` it when the broker listens and its residents are known."""
+
+    def __init__(
+        self,
+        client: CoordinatorClient,
+        me: Callable[[], BrokerInfo],
+        followers: Followers,
+        options: CoordinationOptions,
+    ) -> None:
+        self._client, self._me, self._followers, self._options = client, me, followers, options
+        self._residents: Residents | None = None
+        self._noted = Noted()
+        self._is_away, self._is_full, self._is_draining = True, True, False
+        self._interval_s = 1.0
+        self._urgent, self._registered = asyncio.Event(), asyncio.Event()
+        self._last: dict[str, asyncio.Task[None]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_briefed = False
+
+    def start(self, residents: Residents) -> None:
+        self._residents = residents
+        self._spawn(self._reporting(residents))
+        self._spawn(self._obeying(residents))
+
+    async def stop(self) -> None:
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._residents is not None and not self._is_away:
+            try:
+                await self._report(self._residents)
+            except TocsinError as problem:
+                log.warning("the last report was not taken: %s", problem)
+        await self._client.close()
+
+    @property
+    def is_away(self) -> bool:
+        return self._is_away
+
+    @property
+    def is_briefed(self) -> bool:
+        """Whether everybody whom the coordinator placed here has been heard of."""
+        return self._is_briefed and not any(not task.done() for task in self._last.values())
+
+    # --- Directory ----------------------------------------------------------------------------------------
+
+    async def where(self, user: str) -> Placement | None:
+        if self._is_away:
+            return None
+        try:
+            return await self._client.place(user)
+        except Unavailable:
+            self._went_away()
+            return None
+
+    async def keep(self, user: str, wanted: Wanted) -> None:
+        await self._keep(Kept(user, wanted.id, wanted), self._client.keep(user, wanted))
+
+    async def drop(self, user: str, id: str) -> None:
+        await self._keep(Kept(user, id), self._client.drop(user, id))
+
+    def logged_in(self, user: str, session: str, *, is_admitted_unasked: bool) -> None:
+        if is_admitted_unasked:
+            self._noted.admitted[user] = session
+
+    def logged_out(self, user: str, session: str) -> None:
+        if self._noted.admitted.get(user) == session:
+            del self._noted.admitted[user]
+
+    def acknowledged(self, user: str, id: str, position: str) -> None:
+        self._noted.acknowledged[user, id] = Acknowledged(user, id, position)
+
+    def arrived(self, user: str, version: int) -> None:
+        self._noted.arrivals[user] = Arrival(user, version)
+        self._urgent.set()
+
+    def drained(self) -> None:
+        self._is_draining = True
+        self._urgent.set()
+
+    async def _keep(self, kept: Kept, request: Coroutine[Any, Any, None]) -> None:
+        """Tell it now, or note it for later; what is newer takes the place of what was noted before."""
+        key = (kept.user, kept.id)
+        if self._is_away:
+            request.close()
+            self._noted.kept[key] = kept
+            return
+        try:
+            await request
+        except Unavailable:
+            self._went_away()
+            self._noted.kept[key] = kept
+        else:
+            self._noted.kept.pop(key, None)
+
+    # --- reporting ----------------------------------------------------------------------------------------
+
+    async def _reporting(self, residents: Residents) -> None:
+        backoff = self._backoff()
+        while True:
+            try:
+                if not self._registered.is_set():
+                    await self._register()
+                await self._report(residents)
+                backoff.succeeded()
+                await self._until_due()
+            except TocsinError as problem:
+                if not self._is_away:
+                    log.warning("the coordinator is away, and the broker goes on without it: %s", problem)
+                self._went_away()
+                await backoff.pause()
+            except Exception:
+                log.exception("a report failed; trying again")
+                await backoff.pause()
+
+    async def _register(self) -> None:
+        me = self._me()
+        told = Registration(self._options.incarnation, me.url, self._options.location, self._options.capacity)
+        registered = await self._client.register(told)
+        log.info("registered with the coordinator as %s", me.name)
+        self._interval_s = registered.report_interval_s
+        self._followers.set_topology(registered.brokers)
+        if registered.was_given_up:
+            self._followers.restore()
+        self._is_full = True
+        self._registered.set()
+
+    async def _report(self, residents: Residents) -> None:
+        """Tell what changed, or everything; what the coordinator did not take is told again."""
+        is_full, self._is_full = self._is_full, False
+        holdings, rates = list(residents.holdings(is_full=is_full)), residents.rates(is_full=is_full)
+        report = self._noted.report(
+            self._options.incarnation, residents.load(), holdings, rates,
+            is_full=is_full, is_draining=self._is_draining,
+        )  # fmt: skip
+        try:
+            answer = await self._client.report(report)
+        except BaseException:
+            self._is_full = True
+            raise
+        self._is_away = False
+        if answer.is_known:
+            self._noted.taken(report)
+        else:
+            self._is_full = True
+            self._registered.clear()
+
+    async def _until_due(self) -> None:
+        if self._registered.is_set():
+            try:
+                await asyncio.wait_for(self._urgent.wait(), self._interval_s)
+            except TimeoutError:
+                return
+            self._urgent.clear()
+
+    def _went_away(self) -> None:
+        self._is_away, self._is_full = True, True
+
+    # --- obeying ------------------------------------------------------------------------------------------
+
+    async def _obeying(self, residents: Residents) -> None:
+        after, backoff = 0, self._backoff()
+        while True:
+            await self._registered.wait()
+            try:
+                given = await self._client.instructions(self._options.incarnation, after, self._options.wait_s)
+            except (NotFound, BadArgument):
+                self._registered.clear()
+                self._urgent.set()
+                await backoff.pause()
+            except TocsinError:
+                await backoff.pause()
+            else:
+                backoff.succeeded()
+                for instruction in given.instructions:
+                    after = max(after, instruction.number)
+                    self._begin(residents, instruction)
+                self._is_briefed = True
+
+    def _begin(self, residents: Residents, instruction: Instruction) -> None:
+        if isinstance(instruction, Topology):
+            self._followers.set_topology(instruction.brokers)
+            return
+        before = self._last.get(instruction.user)
+        task = self._spawn(self._carry_out(residents, instruction, before))
+        self._last[instruction.user] = task
+        task.add_done_callback(lambda done: self._over(instruction.user, done))
+
+    def _over(self, user: str, done: asyncio.Task[None]) -> None:
+        if self._last.get(user) is done:
+            del self._last[user]
+
+    async def _carry_out(
+        self, residents: Residents, instruction: Adopt | Send | Release, before: asyncio.Task[None] | None
+    ) -> None:
+        """When the one before it is over; only a ``Send`` is overtaken, for it lasts until all have left."""
+        if before is not None and not before.get_name().startswith("send"):
+            await asyncio.wait({before})
+        task = asyncio.current_task()
+        assert task is not None
+        task.set_name(f"{type(instruction).__name__.lower()} {instruction.user}")
+        outcome = await _outcome(residents, instruction)
+        self._noted.outcomes[instruction.number] = outcome
+        self._urgent.set()
+
+    def _backoff(self) -> Backoff:
+        return Backoff(self._options.backoff_min_s, self._options.backoff_max_s)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+async def _outcome(residents: Residents, instruction: Adopt | Send | Release) -> Outcome:
+    try:
+        match instruction:
+            case Adopt():
+                await residents.adopt(instruction.user, instruction.version, instruction.subscriptions)
+            case Send():
+                await residents.send(instruction.user, instruction.version, instruction.to, instruction.ticket)
+            case Release():
+                await residents.release(instruction.user, instruction.version)
+        return Outcome(instruction.number, True)
+    except TocsinError as problem:
+        return Outcome(instruction.number, False, str(problem)[:300])
+    except Exception as problem:
+        log.exception("an instruction failed")
+        return Outcome(instruction.number, False, f"{type(problem).__name__}: {problem}"[:300])
+
+
+class Alone:
+    """``Directory`` of a broker without a coordinator: everybody belongs here, nothing is durable."""
+
+    def __init__(self, broker: Callable[[], BrokerInfo]) -> None:
+        self._broker = broker
+
+    is_briefed = True
+
+    async def where(self, user: str) -> Placement | None:
+        me = self._broker()
+        return Placement(user, me.name, me.url, 0, "", "there is no coordinator")
+
+    async def keep(self, user: str, wanted: Wanted) -> None:
+        return
+
+    async def drop(self, user: str, id: str) -> None:
+        return
+
+    def logged_in(self, user: str, session: str, *, is_admitted_unasked: bool) -> None:
+        return
+
+    def logged_out(self, user: str, session: str) -> None:
+        return
+
+    def acknowledged(self, user: str, id: str, position: str) -> None:
+        return
+
+    def arrived(self, user: str, version: int) -> None:
+        return
+
+    def drained(self) -> None:
+        return

@@ -1,0 +1,87 @@
+"""The coordinator over HTTP, as a broker uses it: each method one request. Unavailable while it is away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+from urllib.parse import quote
+
+import httpx
+import msgspec
+
+from tocsin.errors import BadArgument, NotFound, Unavailable
+from tocsin.protocol.coordination import (
+    Instructions,
+    Placement,
+    PlacementRequest,
+    Registered,
+    Registration,
+    Report,
+    Reported,
+)
+from tocsin.protocol.messages import Wanted
+
+T = TypeVar("T")
+
+
+class CoordinatorClient:
+    def __init__(self, url: str, broker: str, token: Callable[[], str | None], timeout_s: float) -> None:
+        self._broker, self._token, self._timeout_s = quote(broker, safe=""), token, timeout_s
+        self._http = httpx.AsyncClient(base_url=url, timeout=timeout_s, trust_env=False)
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def register(self, registration: Registration) -> Registered:
+        return _read(Registered, await self._ask("PUT", f"/brokers/{self._broker}", registration))
+
+    async def report(self, report: Report) -> Reported:
+        return _read(Reported, await self._ask("POST", f"/brokers/{self._broker}/report", report))
+
+    async def instructions(self, incarnation: str, after: int, wait_s: float) -> Instructions:
+        """What comes after a number; NotFound where the coordinator does not know this life of the broker."""
+        path = f"/brokers/{self._broker}/instructions?incarnation={quote(incarnation)}&after={after}&wait_s={wait_s}"
+        return _read(Instructions, await self._ask("GET", path, waits_s=wait_s))
+
+    async def place(self, user: str) -> Placement:
+        path = f"/users/{quote(user, safe='')}/placement"
+        return _read(Placement, await self._ask("POST", path, PlacementRequest()))
+
+    async def keep(self, user: str, wanted: Wanted) -> None:
+        await self._ask("PUT", _subscription(user, wanted.id), wanted)
+
+    async def drop(self, user: str, id: str) -> None:
+        """Harmless where there is none."""
+        try:
+            await self._ask("DELETE", _subscription(user, id))
+        except NotFound:
+            return
+
+    async def _ask(self, method: str, path: str, body: object = None, waits_s: float = 0.0) -> bytes:
+        token = self._token()
+        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+        content = None if body is None else msgspec.json.encode(body)
+        try:
+            answer = await self._http.request(
+                method, path, content=content, headers=headers, timeout=self._timeout_s + waits_s
+            )
+        except httpx.HTTPError as problem:
+            raise Unavailable(f"the coordinator does not answer: {type(problem).__name__} {problem}".strip()) from None
+        if answer.is_success:
+            return answer.content
+        if answer.status_code == 404:
+            raise NotFound("resource of the coordinator", path.partition("?")[0])
+        if answer.status_code in (400, 409, 413, 422):
+            raise BadArgument("request", "what the coordinator takes", answer.text[:300])
+        raise Unavailable(f"the coordinator answers {answer.status_code}: {answer.text[:200]}")
+
+
+def _subscription(user: str, id: str) -> str:
+    return f"/users/{quote(user, safe='')}/subscriptions/{quote(id, safe='')}"
+
+
+def _read(kind: type[T], body: bytes) -> T:
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.DecodeError as problem:
+        raise Unavailable(f"the coordinator answers in a way that is not understood: {problem}") from None

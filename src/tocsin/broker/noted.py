@@ -1,0 +1,67 @@
+"""What a broker has to tell the coordinator, kept until the coordinator has taken it. No input or output here.
+
+A report carries everything that is noted; what it carried is forgotten when it is answered, unless it was noted
+anew meanwhile. What is noted again for the same subscription replaces what was noted before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from tocsin.protocol.coordination import Acknowledged, Arrival, Holding, Kept, Load, Outcome, Report
+
+Key = tuple[str, str]
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+@dataclass(slots=True)
+class Noted:
+    kept: dict[Key, Kept] = field(default_factory=dict)
+    acknowledged: dict[Key, Acknowledged] = field(default_factory=dict)
+    outcomes: dict[int, Outcome] = field(default_factory=dict)
+    arrivals: dict[str, Arrival] = field(default_factory=dict)
+    admitted: dict[str, str] = field(default_factory=dict)
+
+    def report(
+        self,
+        incarnation: str,
+        load: Load,
+        holdings: list[Holding],
+        rates: dict[str, float],
+        *,
+        is_full: bool,
+        is_draining: bool,
+    ) -> Report:
+        return Report(
+            incarnation=incarnation,
+            load=load,
+            is_full=is_full,
+            is_draining=is_draining,
+            rates=rates,
+            holdings=holdings,
+            kept=list(self.kept.values()),
+            acknowledged=list(self.acknowledged.values()),
+            outcomes=list(self.outcomes.values()),
+            arrivals=list(self.arrivals.values()),
+            admitted=list(self.admitted),
+        )
+
+    def taken(self, report: Report) -> None:
+        """The coordinator has what ``report`` told."""
+        for kept in report.kept:
+            _forget(self.kept, (kept.user, kept.id), kept)
+        for acknowledged in report.acknowledged:
+            _forget(self.acknowledged, (acknowledged.user, acknowledged.id), acknowledged)
+        for outcome in report.outcomes:
+            _forget(self.outcomes, outcome.number, outcome)
+        for arrival in report.arrivals:
+            _forget(self.arrivals, arrival.user, arrival)
+        for user in report.admitted:
+            self.admitted.pop(user, None)
+
+
+def _forget(noted: dict[K, V], key: K, told: V) -> None:
+    if noted.get(key) is told:
+        del noted[key]
