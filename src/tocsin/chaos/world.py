@@ -1,0 +1,156 @@
+"""The processes of fault runs: one cluster for several seeds, a coordinator and brokers for each.
+
+Starting Spark takes longer than a seed, so seeds share a cluster and have datasets and channels of their own in
+it. Everything else is new for each seed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tocsin.chaos.journal import Journal
+from tocsin.chaos.schedule import Story
+from tocsin.errors import Unavailable
+from tocsin.system.parts import Addresses, Part, parts_of
+from tocsin.system.ports import free_ports
+from tocsin.system.process import Process, without_settings
+from tocsin.tokens import ensure_secret, mint
+
+TOKEN_S = 86_400.0
+CLUSTER_SETTINGS = {"cluster.driver_memory": "768m", "cluster.master": "local[2]", "log.level": "warning"}
+SERVER_SETTINGS = {
+    "log.level": "info",
+    "broker.drain_timeout": "8s",
+    "broker.write_buffer": "4 kB",
+    "broker.outbox_bytes": "16 kB",
+}
+PEOPLE_MAY = ("subscribe:*", "topic:*", "publish:*", "ingest:*")
+
+
+class ClusterHost:
+    """One data cluster that may be killed and comes back in place."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        root.mkdir(parents=True, exist_ok=True)
+        self.secret_path = root / "secret"
+        self.secret = ensure_secret(self.secret_path)
+        self.port = free_ports([0])[0]
+        self._part = parts_of(root / "data", Addresses(self.port, 0, {}), CLUSTER_SETTINGS | self.shared)[0]
+        self._process: Process | None = None
+
+    @property
+    def shared(self) -> dict[str, str]:
+        return {"auth.secret_file": str(self.secret_path.absolute())}
+
+    @property
+    def url(self) -> str:
+        return self._part.url
+
+    async def ensure(self) -> None:
+        """Have it running and ready."""
+        if self._process is None or self._process.code is not None:
+            self._process = _started(self._part, self.root)
+        await asyncio.to_thread(self._process.wait_ready)
+
+    async def kill(self) -> None:
+        if self._process is not None:
+            await asyncio.to_thread(self._process.kill)
+
+    async def stop(self) -> None:
+        if self._process is not None:
+            await asyncio.to_thread(self._process.stop)
+
+    def token(self, subject: str, capabilities: Sequence[str]) -> str:
+        return mint(self.secret, subject, capabilities, TOKEN_S)
+
+
+class World:
+    """Coordinator and brokers of one seed."""
+
+    def __init__(self, host: ClusterHost, story: Story, root: Path, journal: Journal) -> None:
+        self.host, self.root, self._journal = host, root, journal
+        names = [f"s{story.seed}-b{number}" for number in range(1, story.brokers + 1)]
+        ports = free_ports([0] * (story.brokers + 1))
+        self.addresses = Addresses(host.port, ports[0], dict(zip(names, ports[1:], strict=True)))
+        parts = parts_of(root, self.addresses, SERVER_SETTINGS | host.shared)[1:]
+        self._parts = {part.name: part for part in parts}
+        self._processes: dict[str, Process] = {}
+        self.leaving: set[str] = set()  # brokers that drain
+        self.http = httpx.AsyncClient(timeout=10.0, trust_env=False)
+        self._admin = {"Authorization": f"Bearer {host.token('chaos', ['admin'])}"}
+
+    @property
+    def brokers(self) -> list[str]:
+        return list(self.addresses.brokers)
+
+    @property
+    def coordinator_url(self) -> str:
+        return self.addresses.coordinator_url
+
+    def broker_url(self, name: str) -> str:
+        return self.addresses.url(self.addresses.brokers[name])
+
+    def running(self) -> list[str]:
+        """Brokers whose process lives."""
+        return [name for name in self.brokers if self.is_running(name)]
+
+    def serving(self) -> list[str]:
+        """Those of them that do not drain."""
+        return [name for name in self.running() if name not in self.leaving]
+
+    def is_running(self, name: str) -> bool:
+        return name in self._processes and self._processes[name].code is None
+
+    async def start(self) -> None:
+        await self.restart("coordinator")
+        await asyncio.gather(*(self.restart(name) for name in self.brokers))
+
+    async def restart(self, name: str) -> None:
+        """Have it running and ready."""
+        if not self.is_running(name):
+            self.leaving.discard(name)
+            self._processes[name] = _started(self._parts[name], self.root)
+        await asyncio.to_thread(self._processes[name].wait_ready, lambda waited: None, 60.0)
+        self._journal.tell("started", part=name)
+
+    async def kill(self, name: str) -> None:
+        await asyncio.to_thread(self._processes[name].kill)
+        self._journal.tell("killed", part=name)
+
+    async def drain(self, name: str) -> int:
+        """Ask a broker to go; its exit code."""
+        self.leaving.add(name)
+        code = await asyncio.to_thread(self._processes[name].stop)
+        self._journal.tell("drained", part=name, code=code)
+        return code
+
+    async def stop(self) -> None:
+        for process in self._processes.values():
+            await asyncio.to_thread(process.kill)
+        await self.http.aclose()
+
+    async def ask(self, method: str, url: str, **content: Any) -> Any:
+        """A request as admin; its answer, or Unavailable."""
+        try:
+            answer = await self.http.request(method, url, headers=self._admin, **content)
+        except httpx.HTTPError as problem:
+            raise Unavailable(f"{method} {url}: {problem or type(problem).__name__}") from None
+        if not answer.is_success:
+            raise Unavailable(f"{method} {url}: {answer.status_code} {answer.text[:300]}")
+        return answer.json() if answer.content else None
+
+    async def statements(self, text: str) -> None:
+        await self.ask("POST", f"{self.host.url}/statements", json={"text": text})
+
+
+def _started(part: Part, root: Path) -> Process:
+    root.mkdir(parents=True, exist_ok=True)
+    log = root / f"{part.name}.log"
+    return Process(part.name, part.command(), part.url, log=log, environ=without_settings(os.environ))
