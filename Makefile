@@ -24,7 +24,7 @@ demo: $(READY) ## Run a city of reports and subscribers for about a minute
 	@$(WITH_JAVA) $(VENV)/bin/tocsin demo $(ARGS)
 
 test: $(READY) ## Run all tests: unit and properties, then Spark, then whole processes
-	@$(WITH_JAVA) .ci/pytest-dirs $(PYTEST) -- "tests/unit tests/properties tests/papers" tests/spark tests/integration
+	@$(WITH_JAVA) .ci/pytest-dirs $(PYTEST) -- "tests/unit tests/properties tests/conformance tests/papers" tests/spark tests/integration
 
 check: $(READY) ## Lint, check formatting, types and the layers
 	@$(VENV)/bin/ruff check .

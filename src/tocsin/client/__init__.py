@@ -1,0 +1,17 @@
+"""The client: subscribe, publish, send records; come back, catch up and move without the application's help.
+
+async with connect(coordinator="http://127.0.0.1:8440", token=token) as session:
+    async for item in session.subscribe(channel("Near", kind="fire", x=120.0, y=80.0)):
+        if isinstance(item, Gap):
+            print("missed", item.count, item.reason)
+        else:
+            print(item.payload)
+"""
+
+from tocsin.client.session import Session, connect
+from tocsin.client.subscription import Subscription
+from tocsin.client.wishes import channel, default_id, topic
+from tocsin.protocol.inbox import Delivered as Notification
+from tocsin.protocol.inbox import Missed as Gap
+
+__all__ = ["Gap", "Notification", "Session", "Subscription", "channel", "connect", "default_id", "topic"]

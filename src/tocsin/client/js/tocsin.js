@@ -1,0 +1,911 @@
+/**
+ * Tocsin's client for browsers and for Node 20 or later: one module, nothing to build.
+ *
+ *   const session = await connect({ coordinator: "https://coordinator.example", token: () => askMyServer() });
+ *   for await (const item of session.subscribe(channel("Near", { kind: "fire", x: 120, y: 80 }))) {
+ *     if (item.type === "gap") console.log("missed", item.count, item.reason);
+ *     else console.log(item.payload);
+ *   }
+ *
+ * It behaves as the Python client does, and passes the same conformance suite: every notification once and in
+ * order, or a gap that covers it; it comes back, catches up and moves by itself. The rules are told where the
+ * Python client keeps them: tocsin/protocol/client_session.py and tocsin/protocol/inbox.py.
+ *
+ * Node 20 has no WebSocket of its own unless started with --experimental-websocket: pass a class as `WebSocket`.
+ */
+
+export const SUBPROTOCOL = "tocsin.v1";
+
+export const DEFAULTS = Object.freeze({
+  connectTimeoutMs: 30_000, // how long the first login is tried
+  loginTimeoutMs: 10_000, // a connection that has not logged in after so long is given up
+  backoffMinMs: 500, // pauses are drawn between zero and so much, doubled at each failure
+  backoffMaxMs: 30_000,
+  stableAfterMs: 5_000, // a connection that lasted so long was a good one
+  ackIntervalMs: 1_000, // how often the broker is told what the application has taken
+  lingerMs: 5_000, // how long the old connection may take for its last answers
+  silence: 2.5, // ping intervals without any message before a connection is given up
+  renewBeforeMs: 60_000, // a token is renewed so long before its end
+  queueItems: 10_000, // waiting items of a subscription; beyond it the oldest become a gap
+  queueBytes: 64_000_000, // the same, in characters of messages
+  maxMessageBytes: 16_000_000, // a longer message ends the connection
+});
+
+const NORMAL = 1000;
+const ABNORMAL = 1006;
+const BAD_TOKEN = 4400;
+const BAD_MESSAGE = 4401;
+const SILENT = 4002;
+const MAX_HOLES = 10_000;
+const PASSING = new Set(["unavailable", "limit-exceeded", "internal"]); // refusals that another try may overcome
+
+const comesBack = (code) => !(code >= 4400 && code < 4500);
+const asksWhere = (code) => code >= 4100 && code < 4200;
+
+/** `code` names the reason; `number` is the close code where the session has ended. */
+export class TocsinError extends Error {
+  constructor(code, detail, { number = null, retryAfterS = null } = {}) {
+    super(detail);
+    Object.assign(this, { name: "TocsinError", code, number, retryAfterS });
+  }
+}
+
+/** A channel with its arguments: an object by name, or an array in order. */
+export const channel = (name, args = []) => ({ kind: "channel", name, arguments: args });
+
+/** Everything that is published under a name. */
+export const topic = (name) => ({ kind: "topic", name });
+
+/** The id of a subscription whose application chose none: the same for equal targets. */
+export function defaultId(target) {
+  let digest = 0xcbf29ce484222325n; // 64-bit FNV-1a
+  for (const byte of new TextEncoder().encode(JSON.stringify(sorted(target)))) {
+    digest = ((digest ^ BigInt(byte)) * 0x100000001b3n) & 0xffffffffffffffffn;
+  }
+  return `${target.name.slice(0, 40)}-${digest.toString(16).padStart(16, "0")}`;
+}
+
+/** A session that has logged in; rejects where that fails, or takes longer than `settings.connectTimeoutMs`. */
+export async function connect(options) {
+  const session = new Session(options);
+  await session._start();
+  return session;
+}
+
+/** What one subscription has received and its application has not taken yet. */
+class Inbox {
+  constructor(subscription, settings, position) {
+    this.subscription = subscription;
+    this.settings = settings;
+    this.queue = [];
+    this.size = 0;
+    this.holes = []; // announced and not reached, in order
+    this.stream = null;
+    this.position = position; // up to here everything was received or told missing
+    this.taken = position; // up to here the application has it
+  }
+
+  stand({ stream, position, recovered = true }) {
+    if (this.stream !== null && this.stream !== stream) {
+      this.holes = [];
+      this.put(this.missed(stream, "", position, null, "lost"));
+    } else if (this.position === null) {
+      this.moveTo(position);
+    } else if (recovered && position > this.position) {
+      this.moveTo(position);
+      this.passHoles();
+    }
+    this.stream = stream;
+  }
+
+  deliver({ stream, after, through, payload }, size) {
+    if (this.position === null || through <= this.position) return false;
+    if (after > this.position) {
+      this.reach(after);
+      if (through <= this.position) return true;
+    }
+    const { subscription, position } = this;
+    this.put({ type: "notification", subscription, stream, after: position, through, payload, count: 1, size });
+    this.passHoles();
+    return true;
+  }
+
+  announce({ holes, reason }) {
+    const before = this.queue.length;
+    for (const hole of holes) if (hole.through > (this.position ?? "")) this.holes.push({ ...hole, reason });
+    this.holes.sort((a, b) => order(a.after, b.after) || order(a.through, b.through));
+    this.passHoles();
+    if (this.holes.length > MAX_HOLES) {
+      this.miss(this.holes.at(-1).through, null, "lost");
+      this.holes = [];
+    }
+    return this.queue.length !== before;
+  }
+
+  take() {
+    const item = this.queue.shift();
+    if (item === undefined) return null;
+    this.size -= item.size;
+    this.taken = this.queue.length ? item.through : this.position;
+    return item;
+  }
+
+  reach(after) {
+    this.passHoles();
+    while (this.position < after) {
+      const ahead = this.holes.length ? this.holes[0].after : after;
+      this.miss(ahead < after ? ahead : after, null, "unannounced");
+      this.passHoles();
+    }
+  }
+
+  passHoles() {
+    while (this.holes.length && this.holes[0].after <= (this.position ?? "")) {
+      const hole = this.holes.shift();
+      if (hole.through <= (this.position ?? "")) continue;
+      this.miss(hole.through, hole.after === this.position ? hole.count : null, hole.reason);
+    }
+  }
+
+  miss(through, count, reason) {
+    this.put(this.missed(this.stream ?? "", this.position ?? "", through, count, reason));
+  }
+
+  missed(stream, after, through, count, reason) {
+    return { type: "gap", subscription: this.subscription, stream, after, through, count, reason, size: 0 };
+  }
+
+  moveTo(position) {
+    this.position = position;
+    if (!this.queue.length) this.taken = position;
+  }
+
+  put(item) {
+    this.position = item.through;
+    this.queue.push(item);
+    this.size += item.size;
+    const { queueItems, queueBytes } = this.settings;
+    while (this.queue.length > 1 && (this.queue.length > queueItems || this.size > queueBytes)) this.shed();
+  }
+
+  /** The two oldest become one gap. */
+  shed() {
+    const [first, second] = [this.queue.shift(), this.queue[0]];
+    this.size -= first.size + second.size;
+    const count = first.count === null || second.count === null ? null : first.count + second.count;
+    this.queue[0] = this.missed(second.stream, first.after, second.through, count, "slow");
+  }
+}
+
+/** A subscription as its application holds it: `await subscription.ready`, and iterate over it. */
+class Subscription {
+  constructor(session, id, target, inbox) {
+    Object.assign(this, { id, target, _session: session, _inbox: inbox, _error: null, _isOver: false });
+    this._wakers = [];
+    this._retryAt = null;
+    this.ready = new Promise((resolve, reject) => Object.assign(this, { _resolve: resolve, _reject: reject }));
+    this.ready.catch(() => {});
+    this._isNew = true;
+  }
+
+  [Symbol.asyncIterator]() {
+    return this;
+  }
+
+  /** The next item: a notification or a gap. */
+  async next() {
+    for (;;) {
+      const item = this._session._take(this._inbox);
+      if (item) return { value: item, done: false };
+      if (this._error) throw this._error;
+      if (this._isOver) return { value: undefined, done: true };
+      await new Promise((resolve) => this._wakers.push(resolve));
+    }
+  }
+
+  unsubscribe() {
+    return this._session.unsubscribe(this.id);
+  }
+
+  _wake() {
+    for (const waker of this._wakers.splice(0)) waker();
+  }
+
+  _stand(standing) {
+    this._inbox.stand(standing);
+    this._retryAt = null;
+    this._isNew = false;
+    this._resolve(standing);
+    this._wake();
+  }
+
+  _stop(error = null) {
+    this._error = error;
+    this._isOver = true;
+    if (error) this._reject(error);
+    else this._resolve(null);
+    this._wake();
+  }
+
+  _wanted() {
+    const wanted = { id: this.id, target: this.target };
+    return this._inbox.position === null ? wanted : { ...wanted, position: this._inbox.position };
+  }
+}
+
+/** Made by `connect`. `user`, `broker` and `isConnected` tell where it stands; `onstate` hears of changes. */
+class Session {
+  #settings;
+  #options;
+  #sessionName;
+  #subscriptions = new Map();
+  #streams = new Map(); // stream → subscriptions
+  #acked = new Map();
+  #links = new Set();
+  #current = null; // the link that serves the session
+  #coming = null; // the one that is to do so
+  #leaving = new Map(); // subscriptions to end → resolve, reject
+  #waiting = []; // requests that no link has taken yet
+  #timers = new Map();
+  #url;
+  #failures = 0;
+  #wasRenewed = false;
+  #isClosing = false;
+  #isOver = false;
+  #number = 0;
+  #problem = "no answer";
+  #first = null;
+  #closed = null;
+
+  constructor(options) {
+    const { coordinator = null, broker = null, positions = {}, settings = {}, session } = options;
+    if (!coordinator && !broker) throw new TocsinError("bad-argument", "expected the address of a coordinator or of a broker");
+    const unknown = Object.keys(settings).filter((name) => !(name in DEFAULTS));
+    if (unknown.length) throw new TocsinError("bad-argument", `unknown settings: ${unknown.join(", ")}`);
+    this.#options = { WebSocket: globalThis.WebSocket, fetch: globalThis.fetch, random: Math.random, ...options };
+    if (!this.#options.WebSocket) throw new TocsinError("bad-argument", "there is no WebSocket here: pass a class as `WebSocket`");
+    this.#settings = { ...DEFAULTS, ...settings };
+    this.#sessionName = session ?? Array.from(globalThis.crypto.getRandomValues(new Uint8Array(8)), (b) => b.toString(16).padStart(2, "0")).join("");
+    this.#url = broker;
+    this._imported = { ...positions };
+    this.user = options.user ?? null;
+    this.broker = null;
+    this.isConnected = false;
+    this.onstate = options.onstate ?? null;
+  }
+
+  // --- what the application does ------------------------------------------------------------------------
+
+  /** Subscribe now. The subscription outlives the session until it is unsubscribed; `id` names it. */
+  subscribe(target, { id = defaultId(target), position = null } = {}) {
+    this.#checkOpen();
+    if (this.#subscriptions.has(id)) throw new TocsinError("already-exists", `subscription '${id}' exists already`);
+    const start = position ?? this._imported[id] ?? null;
+    delete this._imported[id];
+    const subscription = new Subscription(this, id, target, new Inbox(id, this.#settings, start));
+    this.#subscriptions.set(id, subscription);
+    this.#leaving.get(id)?.resolve();
+    this.#leaving.delete(id);
+    if (this.#current) this.#sendSubscribe(this.#current, subscription);
+    return subscription;
+  }
+
+  topic(name, options) {
+    return this.subscribe(topic(name), options);
+  }
+
+  /** End a subscription, here and at the broker. */
+  unsubscribe(id) {
+    this.#checkOpen();
+    const subscription = this.#subscriptions.get(id);
+    if (!subscription) throw new TocsinError("not-found", `there is no subscription '${id}'`);
+    this.#subscriptions.delete(id);
+    this.#index();
+    subscription._stop();
+    return new Promise((resolve, reject) => {
+      this.#leaving.set(id, { resolve, reject });
+      if (this.#current) this.#sendUnsubscribe(this.#current, id);
+    });
+  }
+
+  /** Publish under a topic; the position that its owner gave. */
+  async publish(topicName, payload) {
+    return (await this.#request({ type: "publish", topic: topicName, payload })).position;
+  }
+
+  /** Append records to a dataset; resolves with counts once they are durable. */
+  async records(dataset, records) {
+    const { accepted, rejected } = await this.#request({ type: "records", dataset, records });
+    return { accepted, rejected };
+  }
+
+  /** Every subscription that the user has, those of other sessions included. */
+  async held() {
+    return (await this.#request({ type: "list" })).subscriptions;
+  }
+
+  /** Show another token on the connection there is, and from now on. */
+  async refresh(token) {
+    if (typeof this.#options.token !== "function") this.#options.token = token;
+    await this.#renewed(token);
+  }
+
+  /** By subscription, up to where the application has taken it: to be given to a later `connect`. */
+  get positions() {
+    const found = { ...this._imported };
+    for (const { id, _inbox } of this.#subscriptions.values()) if (_inbox.taken !== null) found[id] = _inbox.taken;
+    return found;
+  }
+
+  /** Tell the broker what was taken, and leave; with `forget` every subscription of the user ends. */
+  close({ forget = false } = {}) {
+    if (this.#isOver) return Promise.resolve();
+    if (this.#isClosing) return this.#closed.promise;
+    this.#isClosing = true;
+    this.#closed = deferred();
+    if (!this.#current) this.#end(null);
+    else {
+      this.#acknowledge();
+      this.#send(this.#current, { kind: "logout" }, forget ? { type: "logout", forget } : { type: "logout" });
+      this.#after("close", this.#settings.lingerMs, () => this.#end(null));
+    }
+    return this.#closed.promise;
+  }
+
+  _start() {
+    this.#first = deferred();
+    this.#after("connect", this.#settings.connectTimeoutMs, () => this.#end(new TocsinError("unavailable", `no login: ${this.#problem}`)));
+    this.#comeBack(Boolean(this.#options.coordinator) || this.#url === null);
+    return this.#first.promise;
+  }
+
+  _take(inbox) {
+    const item = inbox.take();
+    if (item && !this.#timers.has("ack") && this.#current) this.#after("ack", this.#settings.ackIntervalMs, () => this.#acknowledge());
+    if (!item) return null;
+    const { size, ...shown } = item;
+    if (item.type === "notification") delete shown.count;
+    return shown;
+  }
+
+  // --- where to connect -----------------------------------------------------------------------------------
+
+  #comeBack(asks) {
+    if ((asks && this.#options.coordinator) || this.#url === null) this.#locate();
+    else this.#open(this.#url, null, false);
+  }
+
+  async #locate() {
+    try {
+      const placement = await this.#askCoordinator();
+      if (this.#isOver || this.#coming || this.#current) return;
+      this.#url = placement.url;
+      this.#open(placement.url, placement.ticket, false);
+    } catch (problem) {
+      this.#notLocated(problem);
+    }
+  }
+
+  #notLocated(problem) {
+    if (this.#isOver || this.#coming || this.#current) return;
+    this.#problem = problem.message;
+    const isFinal = problem.code === "unauthenticated";
+    if (isFinal && !this.#mayRenew(BAD_TOKEN)) this.#end(problem);
+    else if (this.#url !== null && !isFinal) this.#open(this.#url, null, false);
+    else this.#after("retry", this.#pauseMs(), () => this.#comeBack(true));
+  }
+
+  async #askCoordinator() {
+    const { coordinator, location = null, fetch } = this.#options;
+    const token = await this.#token();
+    const user = this.user ?? claims(token).sub;
+    if (!user) throw new TocsinError("unauthenticated", "the token does not name its user; give one as `user`");
+    const headers = { "Content-Type": "application/json", ...(token ? { Authorization: `Bearer ${token}` } : {}) };
+    const answer = await fetch(`${coordinator.replace(/\/+$/, "")}/users/${encodeURIComponent(user)}/placement`, {
+      method: "POST", headers, body: JSON.stringify(location ? { location } : {}), signal: AbortSignal.timeout(this.#settings.loginTimeoutMs),
+    });
+    const body = await answer.json().catch(() => ({}));
+    const isFinal = answer.status >= 400 && answer.status < 500 && ![408, 425, 429].includes(answer.status);
+    if (!answer.ok) throw new TocsinError(isFinal ? "unauthenticated" : "unavailable", String(body.detail ?? `the coordinator answered ${answer.status}`));
+    if (typeof body.url !== "string") throw new TocsinError("unavailable", "what answers is not a coordinator");
+    return body;
+  }
+
+  async #token() {
+    const { token = null } = this.#options;
+    return typeof token === "function" ? await token() : token;
+  }
+
+  #pauseMs() {
+    const { backoffMinMs, backoffMaxMs } = this.#settings;
+    return this.#options.random() * Math.min(backoffMaxMs, backoffMinMs * 2 ** Math.min(this.#failures++, 40));
+  }
+
+  #mayRenew(code) {
+    const may = code === BAD_TOKEN && typeof this.#options.token === "function" && !this.#wasRenewed;
+    this.#wasRenewed ||= may;
+    return may;
+  }
+
+  #planRenewal(token) {
+    const end = claims(token).exp;
+    if (typeof end !== "number" || typeof this.#options.token !== "function") return;
+    const lastsMs = end * 1000 - Date.now();
+    this.#after("renew", Math.max(lastsMs - this.#settings.renewBeforeMs, 0.8 * lastsMs, 0), () => this.#renew());
+  }
+
+  async #renew() {
+    try {
+      await this.#renewed(await this.#token());
+    } catch {
+      if (!this.#isOver) this.#after("renew", this.#pauseMs(), () => this.#renew());
+    }
+  }
+
+  #renewed(token) {
+    this.#planRenewal(token);
+    const links = [...this.#links].filter(({ phase }) => phase === "ready" || phase === "confirming");
+    const answers = links.map((link) => new Promise((resolve, reject) => this.#send(link, { kind: "request", resolve, reject }, { type: "refresh", token })));
+    return Promise.race(answers.length ? answers : [Promise.resolve()]);
+  }
+
+  // --- links ----------------------------------------------------------------------------------------------------
+
+  #open(url, ticket, isMove) {
+    if (this.#isOver) return;
+    const link = { url, ticket, isMove, phase: "opening", readyAt: null, asked: new Map(), standing: new Set(), problem: null, heardAt: 0, timer: null, pinger: null };
+    this.#coming = link;
+    this.#links.add(link);
+    link.timer = setTimeout(() => this.#drop(link, NORMAL, `no login at ${url} in time`), this.#settings.loginTimeoutMs);
+    try {
+      link.socket = new this.#options.WebSocket(`${url.replace(/\/+$/, "").replace(/^http/, "ws")}/connect`, [SUBPROTOCOL]);
+    } catch (problem) {
+      queueMicrotask(() => this.#gone(link, ABNORMAL, problem.message));
+      return;
+    }
+    link.socket.binaryType = "arraybuffer";
+    link.socket.onopen = () => this.#opened(link);
+    link.socket.onmessage = ({ data }) => this.#received(link, data);
+    link.socket.onclose = ({ code, reason }) => this.#gone(link, code, reason);
+    link.socket.onerror = () => this.#failed(link);
+  }
+
+  /** Node 20 tells no close after an error while connecting; where one is told, it comes first. */
+  #failed(link) {
+    if (link.phase === "opening") setTimeout(() => this.#gone(link, ABNORMAL, `${link.url} cannot be reached`), 0);
+  }
+
+  async #opened(link) {
+    let token;
+    try {
+      token = await this.#token();
+    } catch (problem) {
+      this.#drop(link, NORMAL, problem.message);
+      return;
+    }
+    if (!this.#links.has(link)) return;
+    this.#planRenewal(token);
+    link.phase = "logging in";
+    const subscriptions = [...this.#subscriptions.values()].filter(({ _retryAt }) => _retryAt === null).map((s) => s._wanted());
+    const shown = { ...(token ? { token } : {}), ...(link.ticket ? { ticket: link.ticket } : {}) };
+    this.#send(link, { kind: "login" }, { type: "login", ...shown, session: this.#sessionName, subscriptions });
+  }
+
+  #received(link, data) {
+    if (!this.#links.has(link)) return;
+    link.heardAt = Date.now();
+    try {
+      const text = typeof data === "string" ? data : new TextDecoder("utf-8", { fatal: true }).decode(data);
+      must(text.length <= this.#settings.maxMessageBytes, "a shorter message");
+      const message = JSON.parse(text);
+      must(message !== null && typeof message === "object" && typeof message.type === "string", "a message of this protocol");
+      const handler = HANDLERS[message.type];
+      must(handler, `a known type, got '${message.type}'`);
+      CHECKS[message.type](message);
+      this[handler](link, message, text.length);
+    } catch (problem) {
+      this.#drop(link, BAD_MESSAGE, problem.message);
+    }
+  }
+
+  _onNotification(link, message, size) {
+    for (const subscription of this.#streams.get(message.stream) ?? []) {
+      if (subscription._inbox.deliver(message, size)) subscription._wake();
+    }
+  }
+
+  _onGap(link, message) {
+    for (const subscription of this.#streams.get(message.stream) ?? []) {
+      if (subscription._inbox.announce(message)) subscription._wake();
+    }
+  }
+
+  _onWelcome(link, message) {
+    this.#answered(link, message.request, "login");
+    const refused = message.refused ?? [];
+    if (link.isMove && this.#current && refused.some(({ code }) => PASSING.has(code))) {
+      this.#drop(link, NORMAL, "the destination cannot serve every subscription now");
+      return;
+    }
+    link.readyAt = Date.now();
+    link.pingMs = message.ping_s * 1000;
+    this.#wasRenewed = false;
+    for (const standing of message.subscriptions) this.#stands(link, standing);
+    for (const { id, code, detail } of refused) this.#refused(id, new TocsinError(code, detail));
+    Object.assign(this, { user: message.user, broker: message.broker, isConnected: true });
+    if (link.isMove) {
+      link.phase = "confirming";
+      this.#send(link, { kind: "confirm" }, { type: "confirm" });
+    }
+    if (!link.isMove || !this.#current) this.#promote(link);
+    clearTimeout(this.#timers.get("connect"));
+    this.#timers.delete("connect");
+    this.#first.resolve();
+    this.onstate?.("connected", this.broker);
+  }
+
+  _onSubscribed(link, message) {
+    this.#answered(link, message.request, "subscribe");
+    this.#stands(link, message.subscription);
+    this.#letGo(link);
+  }
+
+  _onMove(link, { url, ticket }) {
+    if (link !== this.#current || this.#isClosing) return;
+    if (this.#coming) this.#drop(this.#coming, NORMAL, "a newer move");
+    this.#open(url, ticket, true);
+  }
+
+  _onAnswer(link, message) {
+    const asked = this.#answered(link, message.request);
+    must(asked.kind !== "login" && asked.kind !== "subscribe", `the answer of a ${asked.kind}`);
+    if (asked.kind === "confirm" && link === this.#coming) this.#promote(link);
+    else if (asked.kind === "logout") this.#end(null);
+    else if (asked.kind === "unsubscribe") this.#unsubscribed(asked.id);
+    else asked.resolve?.(message);
+    this.#letGo(link);
+  }
+
+  _onFailed(link, message) {
+    if (message.request === undefined || message.request === null) {
+      link.problem = message;
+      return;
+    }
+    const asked = this.#answered(link, message.request);
+    const error = new TocsinError(message.code, message.detail, { retryAfterS: message.retry_after_s ?? null });
+    if (asked.kind === "login") link.problem = message;
+    else if (asked.kind === "subscribe") this.#refused(asked.id, error);
+    else if (asked.kind === "unsubscribe") this.#unsubscribed(asked.id, error.code === "not-found" ? null : error);
+    else if (asked.kind === "logout") this.#end(error);
+    else asked.reject?.(error);
+    if (link === this.#coming && link.isMove && this.#current) this.#drop(link, NORMAL, message.detail);
+    this.#letGo(link);
+  }
+
+  #answered(link, number, kind = null) {
+    const asked = link.asked.get(number);
+    must(asked && (kind === null || kind === asked.kind), `the number of a request that waits, got ${number}`);
+    link.asked.delete(number);
+    return asked;
+  }
+
+  /** From now on `link` serves the session; what it does not know yet is said to it. */
+  #promote(link) {
+    const old = this.#current;
+    [this.#current, this.#coming, this.#url, link.phase] = [link, null, link.url, "ready"];
+    clearTimeout(link.timer);
+    this.#watch(link);
+    for (const id of this.#leaving.keys()) this.#sendUnsubscribe(link, id);
+    for (const subscription of this.#subscriptions.values()) {
+      if (!link.standing.has(subscription.id) && subscription._retryAt === null) this.#sendSubscribe(link, subscription);
+    }
+    this.#sendWaiting();
+    if (!old) return;
+    old.phase = "leaving";
+    old.timer = setTimeout(() => this.#forget(old), this.#settings.lingerMs);
+    this.#letGo(old);
+  }
+
+  /** Ping a link, and give it up where nothing comes. */
+  #watch(link) {
+    link.pinger = setInterval(() => this.#send(link, { kind: "ping" }, { type: "ping" }), link.pingMs);
+    const silentMs = link.pingMs * this.#settings.silence;
+    const look = () => {
+      const leftMs = link.heardAt + silentMs - Date.now();
+      if (leftMs <= 0) this.#drop(link, SILENT, `nothing came from ${link.url} for too long`);
+      else link.watcher = setTimeout(look, leftMs);
+    };
+    link.watcher = setTimeout(look, silentMs);
+  }
+
+  #letGo(link) {
+    if (link.phase === "leaving" && [...link.asked.values()].every(({ kind }) => kind === "ping")) this.#forget(link);
+  }
+
+  #forget(link) {
+    this.#detach(link);
+    closeSocket(link.socket, NORMAL);
+  }
+
+  #drop(link, code, reason) {
+    closeSocket(link.socket, code);
+    this.#gone(link, ABNORMAL, reason);
+  }
+
+  #detach(link) {
+    this.#links.delete(link);
+    clearTimeout(link.timer);
+    clearTimeout(link.watcher);
+    clearInterval(link.pinger);
+    for (const { kind, reject } of link.asked.values()) {
+      if (kind === "request") reject(new TocsinError("uncertain", "the connection broke before the answer; it may have been done or not"));
+    }
+    link.asked.clear();
+  }
+
+  #gone(link, code, reason) {
+    if (!this.#links.has(link)) return;
+    this.#detach(link);
+    if (link === this.#current) this.#current = null;
+    else if (link === this.#coming) this.#coming = null;
+    else return;
+    const detail = link.problem?.detail ?? (reason || `the connection to ${link.url} broke`);
+    if (this.#isClosing) this.#end(null);
+    else if (!comesBack(code) && !this.#current && !this.#mayRenew(code)) this.#end(new TocsinError("session-ended", detail, { number: code }));
+    else if (!this.#current && !this.#coming) this.#lost(link, code, detail);
+    else if (this.#coming?.phase === "confirming") this.#promote(this.#coming);
+  }
+
+  #lost(link, code, detail) {
+    this.#problem = detail;
+    this.isConnected = false;
+    this.onstate?.("disconnected", detail);
+    if (link.readyAt !== null && Date.now() - link.readyAt >= this.#settings.stableAfterMs) this.#failures = 0;
+    const isSentAway = asksWhere(code);
+    if (isSentAway && link.problem?.url) this.#url = link.problem.url;
+    const isFirst = this.#failures === 0;
+    let pauseMs = this.#pauseMs();
+    if (isSentAway && isFirst) pauseMs = 0;
+    pauseMs += (link.problem?.retry_after_s ?? 0) * 1000;
+    this.#after("retry", pauseMs, () => this.#comeBack(isSentAway || link.readyAt === null));
+  }
+
+  // --- subscriptions ----------------------------------------------------------------------------------------------
+
+  #stands(link, standing) {
+    link.standing.add(standing.id);
+    const subscription = this.#subscriptions.get(standing.id);
+    if (!subscription) return;
+    const isNew = subscription._inbox.stream !== standing.stream;
+    subscription._stand(standing);
+    if (isNew) this.#index();
+  }
+
+  #refused(id, error) {
+    const subscription = this.#subscriptions.get(id);
+    if (!subscription) return;
+    if (!subscription._isNew && PASSING.has(error.code)) {
+      const pauseMs = error.retryAfterS === null ? this.#pauseMs() : error.retryAfterS * 1000;
+      subscription._retryAt = Date.now() + pauseMs;
+      this.#after(`subscribe ${id}`, pauseMs, () => this.#tryAgain(subscription));
+      return;
+    }
+    this.#subscriptions.delete(id);
+    this.#index();
+    subscription._stop(error);
+  }
+
+  #tryAgain(subscription) {
+    subscription._retryAt = null;
+    const isHeld = this.#subscriptions.get(subscription.id) === subscription;
+    if (isHeld && this.#current) this.#sendSubscribe(this.#current, subscription);
+  }
+
+  #unsubscribed(id, error = null) {
+    const waiting = this.#leaving.get(id);
+    this.#leaving.delete(id);
+    if (error) waiting?.reject(error);
+    else waiting?.resolve();
+  }
+
+  #index() {
+    this.#streams = new Map();
+    for (const subscription of this.#subscriptions.values()) {
+      const { stream } = subscription._inbox;
+      if (stream === null) continue;
+      if (!this.#streams.has(stream)) this.#streams.set(stream, []);
+      this.#streams.get(stream).push(subscription);
+    }
+  }
+
+  #acknowledge() {
+    clearTimeout(this.#timers.get("ack"));
+    this.#timers.delete("ack");
+    if (!this.#current) return;
+    const positions = {};
+    for (const [stream, holders] of this.#streams) {
+      const taken = holders.map(({ _inbox }) => _inbox.taken ?? "").reduce((a, b) => (a < b ? a : b));
+      if (taken <= (this.#acked.get(stream) ?? "")) continue;
+      this.#acked.set(stream, taken);
+      positions[stream] = taken;
+    }
+    if (Object.keys(positions).length) this.#transmit(this.#current, { type: "ack", positions });
+  }
+
+  // --- sending --------------------------------------------------------------------------------------------------------
+
+  #request(message) {
+    this.#checkOpen();
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ asked: { kind: "request", resolve, reject }, message });
+      this.#sendWaiting();
+    });
+  }
+
+  #sendWaiting() {
+    while (this.#current && this.#waiting.length) {
+      const { asked, message } = this.#waiting.shift();
+      this.#send(this.#current, asked, message);
+    }
+  }
+
+  #sendSubscribe(link, subscription) {
+    this.#send(link, { kind: "subscribe", id: subscription.id }, { type: "subscribe", ...subscription._wanted() });
+  }
+
+  #sendUnsubscribe(link, id) {
+    this.#send(link, { kind: "unsubscribe", id }, { type: "unsubscribe", id });
+  }
+
+  #send(link, asked, message) {
+    this.#number += 1;
+    link.asked.set(this.#number, asked);
+    this.#transmit(link, { ...message, request: this.#number });
+  }
+
+  #transmit(link, message) {
+    if (link.socket.readyState === 1) link.socket.send(JSON.stringify(message));
+  }
+
+  // --- the end ----------------------------------------------------------------------------------------------------------
+
+  #end(error) {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.isConnected = false;
+    [this.#current, this.#coming] = [null, null];
+    for (const link of [...this.#links]) this.#forget(link);
+    for (const timer of this.#timers.values()) clearTimeout(timer);
+    this.#timers.clear();
+    const over = error ?? new TocsinError("session-ended", "the application closed it", { number: NORMAL });
+    for (const { asked } of this.#waiting.splice(0)) asked.reject(over);
+    for (const { reject } of this.#leaving.values()) reject(over);
+    this.#leaving.clear();
+    for (const subscription of this.#subscriptions.values()) subscription._stop(error);
+    if (error) this.#first.reject(error);
+    this.#closed?.resolve();
+    this.onstate?.("ended", error);
+  }
+
+  #checkOpen() {
+    if (this.#isOver || this.#isClosing) throw new TocsinError("session-ended", "the session is closed", { number: NORMAL });
+  }
+
+  #after(name, ms, work) {
+    clearTimeout(this.#timers.get(name));
+    const run = () => {
+      this.#timers.delete(name);
+      work();
+    };
+    this.#timers.set(name, setTimeout(run, Math.min(ms, 2 ** 31 - 1)));
+  }
+}
+
+const HANDLERS = Object.assign(Object.create(null), {
+  notification: "_onNotification", gap: "_onGap", welcome: "_onWelcome", subscribed: "_onSubscribed", move: "_onMove", error: "_onFailed",
+  subscriptions: "_onAnswer", published: "_onAnswer", accepted: "_onAnswer", done: "_onAnswer", pong: "_onAnswer",
+});
+
+const text = (value, name) => must(typeof value === "string", `a text as ${name}`);
+const number = (value, name) => must(typeof value === "number", `a number as ${name}`);
+const list = (value, name) => must(Array.isArray(value), `an array as ${name}`);
+const numbered = ({ request }) => number(request, "request");
+
+function standing(value) {
+  must(value !== null && typeof value === "object", "a subscription");
+  for (const name of ["id", "stream", "position"]) text(value[name], name);
+}
+
+const CHECKS = {
+  notification(message) {
+    for (const name of ["stream", "after", "through"]) text(message[name], name);
+    must("payload" in message, "a payload");
+  },
+  gap({ stream, holes, reason }) {
+    text(stream, "stream");
+    text(reason, "reason");
+    list(holes, "holes");
+    for (const hole of holes) {
+      text(hole?.after, "after");
+      text(hole.through, "through");
+      must(hole.count === null || Number.isInteger(hole.count), "a count");
+    }
+  },
+  welcome(message) {
+    numbered(message);
+    text(message.user, "user");
+    text(message.broker, "broker");
+    number(message.ping_s, "ping_s");
+    list(message.subscriptions, "subscriptions");
+    message.subscriptions.forEach(standing);
+    list(message.refused ?? [], "refused");
+    for (const refusal of message.refused ?? []) for (const name of ["id", "code", "detail"]) text(refusal?.[name], name);
+  },
+  subscribed(message) {
+    numbered(message);
+    standing(message.subscription);
+  },
+  move({ url, ticket }) {
+    text(url, "url");
+    text(ticket, "ticket");
+  },
+  error({ code, detail }) {
+    text(code, "code");
+    text(detail, "detail");
+  },
+  subscriptions(message) {
+    numbered(message);
+    list(message.subscriptions, "subscriptions");
+  },
+  published(message) {
+    numbered(message);
+    text(message.position, "position");
+  },
+  accepted(message) {
+    numbered(message);
+    number(message.accepted, "accepted");
+    number(message.rejected, "rejected");
+  },
+  done: numbered,
+  pong: numbered,
+};
+
+function must(holds, expected) {
+  if (!holds) throw new TocsinError("bad-argument", `message: expected ${expected}`);
+}
+
+const order = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+
+function deferred() {
+  const made = {};
+  made.promise = new Promise((resolve, reject) => Object.assign(made, { resolve, reject }));
+  made.promise.catch(() => {});
+  return made;
+}
+
+function sorted(value) {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (value === null || typeof value !== "object") return value;
+  return Object.fromEntries(Object.keys(value).sort().map((name) => [name, sorted(value[name])]));
+}
+
+/** A token's claims, unverified: that is the broker's part. */
+function claims(token) {
+  try {
+    const body = token.split(".")[1].replace(/-/g, "+").replace(/_/g, "/");
+    const bytes = Uint8Array.from(atob(body), (c) => c.charCodeAt(0));
+    return JSON.parse(new TextDecoder().decode(bytes)) ?? {};
+  } catch {
+    return {};
+  }
+}
+
+function closeSocket(socket, code) {
+  if (!socket) return;
+  socket.onopen = socket.onmessage = socket.onclose = null;
+  try {
+    socket.close(code);
+  } catch {
+    // it was never open
+  }
+}

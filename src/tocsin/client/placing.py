@@ -1,0 +1,52 @@
+"""Asking the coordinator which broker a user belongs to."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import httpx
+import msgspec
+
+from tocsin.errors import TocsinError, Unavailable
+from tocsin.protocol.coordination import Placement, PlacementRequest
+
+_PASSING = (408, 425, 429)
+
+
+class PlacementRefused(TocsinError):
+    """The coordinator will not place this user, however often it is asked."""
+
+    code = "placement-refused"
+
+
+async def place(
+    coordinator: str, user: str, token: str | None, location: tuple[float, float] | None, timeout_s: float
+) -> Placement:
+    """Where ``user`` belongs; PlacementRefused, or Unavailable where trying again may help."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    body = msgspec.json.encode(PlacementRequest(location))
+    path = f"{coordinator.rstrip('/')}/users/{quote(user, safe='')}/placement"
+    try:
+        async with httpx.AsyncClient(timeout=timeout_s, trust_env=False) as http:
+            answer = await http.post(path, content=body, headers={**headers, "Content-Type": "application/json"})
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise Unavailable(f"no coordinator answers at {coordinator} ({error or type(error).__name__})") from None
+    return _read(answer, coordinator)
+
+
+def _read(answer: httpx.Response, coordinator: str) -> Placement:
+    if answer.is_client_error and answer.status_code not in _PASSING:
+        raise PlacementRefused(_detail(answer, coordinator))
+    if not answer.is_success:
+        raise Unavailable(_detail(answer, coordinator))
+    try:
+        return msgspec.json.decode(answer.content, type=Placement)
+    except msgspec.DecodeError as problem:
+        raise Unavailable(f"what answers at {coordinator} is not a coordinator: {problem}") from None
+
+
+def _detail(answer: httpx.Response, coordinator: str) -> str:
+    try:
+        return str(answer.json()["detail"])
+    except (ValueError, KeyError, TypeError):
+        return f"the coordinator at {coordinator} answered {answer.status_code}"

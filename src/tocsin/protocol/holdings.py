@@ -1,0 +1,109 @@
+"""The subscriptions that a client holds: what each asks for, its stream, and what waits in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tocsin.errors import AlreadyExists, NotFound
+from tocsin.protocol.inbox import Inbox, Item
+from tocsin.protocol.messages import Gap, Notification, Standing, Wanted
+from tocsin.protocol.targets import Target
+
+
+@dataclass(slots=True)
+class Held:
+    """``key`` is the application's, while it waits for the first answer."""
+
+    id: str
+    target: Target
+    inbox: Inbox
+    key: Any = None
+    retry_at: float | None = None
+
+    @property
+    def has_stood(self) -> bool:
+        return self.inbox.stream is not None
+
+    def wanted(self) -> Wanted:
+        return Wanted(self.id, self.target, self.inbox.position)
+
+
+class Holdings:
+    def __init__(self, max_items: int, max_bytes: int) -> None:
+        self._max_items, self._max_bytes = max_items, max_bytes
+        self._held: dict[str, Held] = {}
+        self._by_stream: dict[str, list[Held]] = {}
+        self._acked: dict[str, str] = {}
+
+    def __iter__(self) -> Iterator[Held]:
+        return iter(self._held.values())
+
+    def __contains__(self, subscription: str) -> bool:
+        return subscription in self._held
+
+    def find(self, subscription: str) -> Held | None:
+        return self._held.get(subscription)
+
+    def add(self, subscription: str, target: Target, position: str | None, key: Any) -> Held:
+        if subscription in self._held:
+            raise AlreadyExists("subscription", subscription, "take its notifications, or give the second another id")
+        inbox = Inbox(subscription, self._max_items, self._max_bytes, position)
+        held = self._held[subscription] = Held(subscription, target, inbox, key)
+        return held
+
+    def remove(self, subscription: str) -> Held:
+        if subscription not in self._held:
+            raise NotFound("subscription", subscription, self._held)
+        held = self._held.pop(subscription)
+        self._index()
+        return held
+
+    def stand(self, standing: Standing) -> Held | None:
+        """A broker holds the subscription; None where this session does not."""
+        held = self._held.get(standing.id)
+        if held is None:
+            return None
+        is_new = held.inbox.stream != standing.stream
+        held.retry_at = None
+        held.inbox.stand(standing)
+        if is_new:
+            self._index()
+        return held
+
+    def deliver(self, notification: Notification) -> Iterator[str]:
+        """Which subscriptions have something new."""
+        for held in self._by_stream.get(notification.stream, ()):
+            if held.inbox.deliver(notification):
+                yield held.id
+
+    def announce(self, gap: Gap) -> Iterator[str]:
+        """Which subscriptions have something new."""
+        for held in self._by_stream.get(gap.stream, ()):
+            if held.inbox.announce(gap):
+                yield held.id
+
+    def take(self, subscription: str) -> Item | None:
+        held = self._held.get(subscription)
+        return held.inbox.take() if held else None
+
+    def news(self) -> dict[str, str]:
+        """By stream, what every subscription to it has taken, where that was not told yet."""
+        found = {}
+        for stream, holders in self._by_stream.items():
+            taken = min(held.inbox.taken or "" for held in holders)
+            if taken and self._acked.get(stream, "") < taken:
+                found[stream] = self._acked[stream] = taken
+        return found
+
+    def positions(self) -> Mapping[str, str]:
+        """By subscription, up to where the application has taken it."""
+        return {held.id: held.inbox.taken for held in self if held.inbox.taken is not None}
+
+    def _index(self) -> None:
+        self._by_stream = {}
+        for held in self._held.values():
+            if held.inbox.stream is not None:
+                self._by_stream.setdefault(held.inbox.stream, []).append(held)
+        self._acked = {stream: taken for stream, taken in self._acked.items() if stream in self._by_stream}

@@ -1,0 +1,99 @@
+// The JavaScript client, driven by lines of JSON on standard input; see drivers.py.
+import { createInterface } from "node:readline";
+import { pathToFileURL } from "node:url";
+
+const { connect } = await import(pathToFileURL(process.argv[2]).href);
+
+const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
+const told = (error) => ({ code: error.code ?? "fault", number: error.number ?? null, detail: String(error.message) });
+
+/** What one story does with the client. */
+class Story {
+  session = null;
+  subscriptions = new Map();
+  reads = true;
+  readers = [];
+
+  constructor(name) {
+    this.name = name;
+  }
+
+  async read(subscription) {
+    try {
+      for (;;) {
+        if (!this.reads) await new Promise((resolve) => this.readers.push(resolve));
+        const { value, done } = await subscription.next();
+        if (done) break;
+        say({ story: this.name, event: "item", item: value });
+      }
+      say({ story: this.name, event: "over", id: subscription.id });
+    } catch (error) {
+      say({ story: this.name, event: "stopped", id: subscription.id, error: told(error) });
+    }
+  }
+
+  async connect({ options: { tokens, settings_ms: settingsMs = {}, settings = {}, ...options } }) {
+    const camel = (name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
+    const times = Object.entries(settingsMs).map(([name, value]) => [`${camel(name)}Ms`, value]);
+    const others = Object.entries(settings).map(([name, value]) => [camel(name), value]);
+    const token = tokens ? () => (tokens.length > 1 ? tokens.shift() : tokens[0]) : options.token;
+    this.session = await connect({ ...options, token, settings: Object.fromEntries([...times, ...others]) });
+    return { user: this.session.user, broker: this.session.broker };
+  }
+
+  async subscribe({ id, target, position }) {
+    const subscription = this.session.subscribe(target, { id, position });
+    this.subscriptions.set(id, subscription);
+    this.read(subscription);
+    const { stream, position: stands } = await subscription.ready;
+    return { stream, position: stands };
+  }
+
+  async reading({ on }) {
+    this.reads = on;
+    if (on) for (const go of this.readers.splice(0)) go();
+    return {};
+  }
+
+  async unsubscribe({ id }) {
+    await this.subscriptions.get(id).unsubscribe();
+    return {};
+  }
+
+  async publish({ topic, payload }) {
+    return { position: await this.session.publish(topic, payload) };
+  }
+
+  async records({ dataset, records }) {
+    return this.session.records(dataset, records);
+  }
+
+  async held() {
+    return { ids: (await this.session.held()).map(({ id }) => id) };
+  }
+
+  async refresh({ token }) {
+    await this.session.refresh(token);
+    return {};
+  }
+
+  async positions() {
+    return this.session.positions;
+  }
+
+  async close({ forget } = {}) {
+    await this.session?.close({ forget });
+    return {};
+  }
+}
+
+const stories = new Map();
+for await (const line of createInterface({ input: process.stdin })) {
+  const { story: name, number, do: command, ...rest } = JSON.parse(line);
+  if (!stories.has(name)) stories.set(name, new Story(name));
+  stories.get(name)[command](rest).then(
+    (value) => say({ story: name, number, value }),
+    (error) => say({ story: name, number, error: told(error) }),
+  );
+}
+process.exit(0);

@@ -1,0 +1,771 @@
+"""What every client does, told as stories against a broker that says exactly what each needs."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import time
+from typing import Any
+
+import pytest
+
+from conformance.drivers import Refused
+from conformance.stories import NEWS, S, World, story
+from support.scripted import Peer, gap, notification, stands
+from tocsin.protocol import codes
+
+
+async def resumed(peer: Peer, stream: str = S, **more: Any) -> dict[str, Any]:
+    """Welcome a client where it stands; its login."""
+    login = await peer.next("login")
+    told = [stands(wanted, stream, wanted.get("position", "0")) for wanted in login["subscriptions"]]
+    await peer.welcome(*told, login=login, **more)
+    return login
+
+
+def token(lasts_s: float, name: str = "ann") -> str:
+    body = json.dumps({"sub": name, "exp": time.time() + lasts_s}).encode()
+    return f"h.{base64.urlsafe_b64encode(body).decode().rstrip('=')}.s"
+
+
+# --- login, notifications, positions --------------------------------------------------------------
+
+
+@story
+async def test_a_login_shows_the_token_and_the_session(world: World) -> None:
+    asked = asyncio.create_task(world.begin(token="secret", session="mine"))
+    login = await resumed(await world.a.peer())
+    assert await asked == {"user": "ann", "broker": "b"}
+    assert (login["token"], login["session"]) == ("secret", "mine")
+    assert not login.get("subscriptions")
+
+
+@story
+async def test_notifications_come_once_and_in_order(world: World) -> None:
+    peer = await world.subscribed()
+    await peer.send(notification(S, "0", "1"), notification(S, "1", "2"))
+    await peer.send(notification(S, "0", "1"), notification(S, "1", "2"), notification(S, "2", "3"))
+    assert await world.client.items(3) == [("1", "1"), ("2", "2"), ("3", "3")]
+
+
+@story
+async def test_a_notification_that_reaches_over_what_is_known_is_taken(world: World) -> None:
+    peer = await world.subscribed()
+    await peer.send(notification(S, "0", "2"), notification(S, "1", "4"))
+    assert await world.client.items(2) == [("2", "2"), ("4", "4")]
+
+
+@story
+async def test_streams_do_not_mix(world: World) -> None:
+    peer = await world.subscribed()
+    await world.subscribe(
+        peer, id="c", target={"kind": "channel", "name": "Fires", "arguments": {"x": 1}}, stream="channel:Fires/7"
+    )
+    await peer.send(
+        notification("channel:Fires/7", "0", "9"), notification("topic:unknown", "0", "5"), notification(S, "0", "1")
+    )
+    events = [(await world.client.event())["item"] for _ in range(2)]
+    assert [(item["subscription"], item["through"]) for item in events] == [("c", "9"), ("n", "1")]
+
+
+@story
+async def test_two_subscriptions_to_a_stream_each_have_their_position(world: World) -> None:
+    peer = await world.subscribed()
+    await peer.send(notification(S, "0", "1"))
+    await world.client.items(1)
+    await world.subscribe(peer, id="m", at="2")
+    await peer.send(notification(S, "1", "2"), notification(S, "2", "3"))
+    events = [(await world.client.event())["item"] for _ in range(3)]
+    assert sorted((item["subscription"], item["through"]) for item in events) == [("m", "3"), ("n", "2"), ("n", "3")]
+
+
+@story
+async def test_what_was_taken_is_acknowledged(world: World) -> None:
+    peer = await world.subscribed()
+    await peer.send(notification(S, "0", "1"), notification(S, "1", "2"))
+    await world.client.items(2)
+    acked = ""
+    while acked != "2":
+        acked = (await peer.next("ack"))["positions"][S]
+
+
+@story
+async def test_a_stream_is_acknowledged_as_far_as_all_its_subscriptions_are_taken(world: World) -> None:
+    peer = await world.subscribed(times_ms={"ack_interval": 60_000})
+    await world.client.ask("reading", on=False)
+    await world.subscribe(peer, id="m")
+    await peer.send(notification(S, "0", "1"), notification(S, "1", "2"))
+    await world.client.items(1)
+    closing = asyncio.create_task(world.client.ask("close"))
+    assert (await peer.next("ack"))["positions"] == {S: "0"}
+    await peer.close(1000)
+    await closing
+
+
+@story
+async def test_positions_go_from_one_session_to_the_next(world: World) -> None:
+    peer = await world.subscribed()
+    await peer.send(notification(S, "0", "1"), notification(S, "1", "2"))
+    await world.client.items(2)
+    positions = await world.client.ask("positions")
+    assert positions == {"n": "2"}
+    closing = asyncio.create_task(world.client.ask("close"))
+    await peer.done("logout")
+    await closing
+    peer = await world.connect(positions=positions)
+    asked = asyncio.create_task(world.client.ask("subscribe", id="n", target=NEWS))
+    assert (await peer.subscribed(S, "2"))["position"] == "2"
+    await asked
+    await peer.send(notification(S, "0", "2"), notification(S, "2", "3"))
+    while (event := await world.client.event())["event"] == "over":
+        pass
+    assert event["item"]["through"] == "3"
+
+
+# --- holes ----------------------------------------------------------------------------------------
+
+
+@story
+async def test_an_announced_gap_is_told_with_its_count(world: World) -> None:
+    peer = await world.subscribed()
+    await peer.send(gap(S, "retention", ("0", "5", 4)), notification(S, "5", "6"))
+    assert await world.client.items(2) == [("gap", "0", "5", 4, "retention"), ("6", "6")]
+
+
+@story
+async def test_holes_between_notifications_are_told_where_they_lie(world: World) -> None:
+    peer = await world.subscribed()
+    await peer.send(gap(S, "slow", ("0", "1", 1), ("2", "3", 1), ("4", "5", None)))
+    await peer.send(notification(S, "1", "2"), notification(S, "3", "4"), notification(S, "5", "6"))
+    assert await world.client.items(6) == [
+        ("gap", "0", "1", 1, "slow"),
+        ("2", "2"),
+        ("gap", "2", "3", 1, "slow"),
+        ("4", "4"),
+        ("gap", "4", "5", None, "slow"),
+        ("6", "6"),
+    ]
+
+
+@story
+async def test_a_hole_that_nobody_announced_is_told_as_such(world: World) -> None:
+    peer = await world.subscribed()
+    await peer.send(notification(S, "0", "1"), notification(S, "3", "4"))
+    assert await world.client.items(3) == [("1", "1"), ("gap", "1", "3", None, "unannounced"), ("4", "4")]
+
+
+@story
+async def test_announced_and_unannounced_holes_are_told_apart(world: World) -> None:
+    peer = await world.subscribed()
+    await peer.send(gap(S, "slow", ("2", "4", 2)), notification(S, "6", "7"))
+    assert await world.client.items(4) == [
+        ("gap", "0", "2", None, "unannounced"),
+        ("gap", "2", "4", 2, "slow"),
+        ("gap", "4", "6", None, "unannounced"),
+        ("7", "7"),
+    ]
+
+
+@story
+async def test_what_of_a_gap_is_known_already_is_not_told(world: World) -> None:
+    peer = await world.subscribed()
+    await peer.send(notification(S, "0", "3"), gap(S, "slow", ("0", "2", 2)), gap(S, "slow", ("2", "5", 3)))
+    assert await world.client.items(2) == [("3", "3"), ("gap", "3", "5", None, "slow")]
+
+
+@story
+async def test_a_new_owners_epoch_is_told_as_a_gap(world: World) -> None:
+    peer = await world.subscribed()
+    first, second = "000000000001-000000000009", "000000000002-000000000000"
+    await peer.send(notification(S, "0", first), gap(S, "owner", (first, second, None)))
+    await peer.send(notification(S, second, "000000000002-000000000001"))
+    assert (await world.client.items(3))[1] == ("gap", first, second, None, "owner")
+
+
+@story
+async def test_a_slow_application_gets_a_gap_and_what_is_newest(world: World) -> None:
+    peer = await world.connect(settings={"queue_items": 3})
+    await world.client.ask("reading", on=False)
+    await world.subscribe(peer)
+    await peer.send(*[notification(S, f"{n:03}" if n else "0", f"{n + 1:03}") for n in range(100)])
+    asked = asyncio.create_task(world.client.ask("publish", topic="t", payload=1))
+    await peer.send({"type": "published", "request": (await peer.next("publish"))["request"], "position": "1"})
+    await asked  # so everything before has arrived
+    await world.client.ask("reading", on=True)
+    assert await world.client.items(3) == [("gap", "0", "098", 98, "slow"), ("099", "099"), ("100", "100")]
+
+
+# --- coming back ----------------------------------------------------------------------------------
+
+
+@story
+async def test_a_client_that_lost_its_connection_resumes_where_it_stood(world: World) -> None:
+    peer = await world.subscribed()
+    await peer.send(notification(S, "0", "1"))
+    await world.client.items(1)
+    peer.abort()
+    peer = await world.a.peer()
+    assert (await resumed(peer))["subscriptions"] == [{"id": "n", "target": NEWS, "position": "1"}]
+    await peer.send(notification(S, "0", "1"), notification(S, "1", "2"))
+    assert await world.client.items(1) == [("2", "2")]
+
+
+@story
+async def test_what_could_not_be_recovered_is_told(world: World) -> None:
+    peer = await world.subscribed()
+    peer.abort()
+    peer = await world.a.peer()
+    login = await peer.next("login")
+    await peer.welcome(stands(login["subscriptions"][0], S, "7", recovered=False), login=login)
+    await peer.send(gap(S, "retention", ("0", "7", 3)), notification(S, "7", "8"))
+    assert await world.client.items(2) == [("gap", "0", "7", 3, "retention"), ("8", "8")]
+
+
+@story
+async def test_a_resume_that_says_nothing_was_missed_is_believed(world: World) -> None:
+    peer = await world.subscribed()
+    peer.abort()
+    peer = await world.a.peer()
+    login = await peer.next("login")
+    await peer.welcome(stands(login["subscriptions"][0], S, "5"), login=login)
+    await peer.send(notification(S, "5", "6"))
+    assert await world.client.items(1) == [("6", "6")]
+
+
+@story
+async def test_another_stream_under_the_same_id_is_told_as_a_gap(world: World) -> None:
+    peer = await world.subscribed()
+    peer.abort()
+    peer = await world.a.peer()
+    login = await peer.next("login")
+    await peer.welcome(stands(login["subscriptions"][0], "topic:other", "3"), login=login)
+    await peer.send(notification("topic:other", "3", "4"))
+    assert await world.client.items(2) == [("gap", "", "3", None, "lost"), ("4", "4")]
+
+
+COME_BACK = [1001, 1011, 3000, *(code.number for code in codes.ALL if code.number < 4100)]
+
+
+@pytest.mark.parametrize("code", COME_BACK)
+@story
+async def test_after_these_codes_a_client_comes_back_to_its_broker(world: World, code: int) -> None:
+    peer = await world.subscribed()
+    await peer.close(code)
+    peer = await world.a.peer()
+    await resumed(peer)
+    await peer.send(notification(S, "0", "1"))
+    assert await world.client.items(1) == [("1", "1")]
+
+
+@pytest.mark.parametrize("code", [code.number for code in codes.ALL if codes.asks_where(code.number)])
+@story
+async def test_after_these_codes_a_client_asks_where_it_belongs(world: World, code: int) -> None:
+    world.coordinator.place = world.a.url
+    peer = await world.subscribed(coordinator=world.coordinator.url, user="ann", location=[1.0, 2.0], token="secret")
+    world.coordinator.place = world.b.url
+    await peer.close(code)
+    peer = await world.b.peer()
+    login = await resumed(peer)
+    assert (login["ticket"], len(login["subscriptions"])) == ("t1", 1)
+    assert world.coordinator.asked == [("/users/ann/placement", "Bearer secret", {"location": [1.0, 2.0]})] * 2
+
+
+@pytest.mark.parametrize("code", [code.number for code in codes.ALL if not codes.comes_back(code.number)])
+@story
+async def test_after_these_codes_the_session_is_over(world: World, code: int) -> None:
+    peer = await world.subscribed()
+    await peer.send({"type": "error", "code": "scripted", "detail": "because"})
+    await peer.close(code)
+    event = await world.client.event()
+    assert (event["event"], event["error"]["number"]) == ("stopped", code)
+    with pytest.raises(Refused) as refused:
+        await world.client.ask("publish", topic="t", payload=1)
+    assert refused.value.code == "session-ended"
+    assert world.a.connections == 1
+
+
+@story
+async def test_a_first_login_that_is_refused_is_an_error(world: World) -> None:
+    asked = asyncio.create_task(world.begin(token="bad"))
+    peer = await world.a.peer()
+    login = await peer.next("login")
+    await peer.send({"type": "error", "request": login["request"], "code": "unauthenticated", "detail": "expired"})
+    await peer.close(codes.BAD_TOKEN.number)
+    with pytest.raises(Refused, match="expired"):
+        await asked
+
+
+@story
+async def test_a_first_login_that_nobody_answers_is_an_error(world: World) -> None:
+    await world.a.stop()
+    with pytest.raises(Refused) as refused:
+        await world.begin(times_ms={"connect_timeout": 300})
+    assert refused.value.code == "unavailable"
+
+
+@story
+async def test_a_broker_that_knows_the_right_one_is_believed(world: World) -> None:
+    asked = asyncio.create_task(world.begin())
+    peer = await world.a.peer()
+    login = await peer.next("login")
+    told = {"type": "error", "request": login["request"], "code": "moved", "detail": "elsewhere", "url": world.b.url}
+    await peer.send(told)
+    await peer.close(codes.MOVED.number)
+    await resumed(await world.b.peer())
+    await asked
+
+
+@story
+async def test_a_client_whose_broker_is_gone_asks_the_coordinator(world: World) -> None:
+    world.coordinator.place = world.a.url
+    peer = await world.subscribed(coordinator=world.coordinator.url, user="ann")
+    world.coordinator.place = world.b.url
+    await peer.send(notification(S, "0", "1"))
+    await world.client.items(1)
+    await world.a.stop()
+    login = await resumed(await world.b.peer())
+    assert login["subscriptions"][0]["position"] == "1"
+
+
+@story
+async def test_while_the_coordinator_is_away_the_last_broker_is_tried(world: World) -> None:
+    world.coordinator.place = world.a.url
+    peer = await world.subscribed(coordinator=world.coordinator.url, user="ann")
+    world.coordinator.place = 503
+    await peer.close(codes.MOVED.number)
+    await resumed(await world.a.peer())
+
+
+@story
+async def test_a_coordinator_that_refuses_the_user_ends_it(world: World) -> None:
+    world.coordinator.place = 401
+    with pytest.raises(Refused, match="scripted 401"):
+        await world.begin(coordinator=world.coordinator.url, user="ann")
+
+
+@story
+async def test_a_coordinator_that_starts_later_is_waited_for(world: World) -> None:
+    asked = asyncio.create_task(world.begin(coordinator=world.coordinator.url, token=token(3600)))
+    while not world.coordinator.asked:
+        await asyncio.sleep(0.01)
+    world.coordinator.place = world.a.url
+    await resumed(await world.a.peer())
+    await asked
+    assert {path for path, _, _ in world.coordinator.asked} == {"/users/ann/placement"}
+
+
+@story
+async def test_a_broker_that_does_not_welcome_is_given_up(world: World) -> None:
+    asked = asyncio.create_task(world.begin(times_ms={"login_timeout": 200}))
+    silent = await world.a.peer()
+    await silent.next("login")
+    await resumed(await world.a.peer())
+    await asked
+
+
+@story
+async def test_a_connection_is_pinged_and_given_up_when_nothing_comes(world: World) -> None:
+    asked = asyncio.create_task(world.begin())
+    peer = await world.a.peer()
+    await resumed(peer, ping_s=0.1)
+    await asked
+    ping = await peer.next("ping")
+    await peer.send({"type": "pong", "request": ping["request"]})
+    await peer.next("ping")
+    await resumed(await world.a.peer())
+    await peer.closed()
+
+
+# --- moves ----------------------------------------------------------------------------------------
+
+
+def move(world: World) -> dict[str, Any]:
+    return {"type": "move", "broker": "b", "url": world.b.url, "ticket": "t2"}
+
+
+@story
+async def test_a_move_makes_before_it_breaks(world: World) -> None:
+    source = await world.subscribed()
+    await source.send(notification(S, "0", "1"), move(world))
+    destination = await world.b.peer()
+    login = await destination.next("login")
+    assert (login["ticket"], login["subscriptions"][0]["position"]) == ("t2", "1")
+    await source.send(notification(S, "1", "2"), notification(S, "2", "3"))
+    assert await world.client.items(3) == [("1", "1"), ("2", "2"), ("3", "3")]
+    await destination.welcome(stands(login["subscriptions"][0], S, "1"), login=login)
+    confirm = await destination.next("confirm")
+    await destination.send(notification(S, "1", "2"), notification(S, "2", "3"), notification(S, "3", "4"))
+    await source.send(notification(S, "3", "4"), notification(S, "4", "5"))
+    assert await world.client.items(2) == [("4", "4"), ("5", "5")]
+    await destination.send({"type": "done", "request": confirm["request"]})
+    assert await source.closed() == 1000
+    await destination.send(notification(S, "4", "5"), notification(S, "5", "6"))
+    assert await world.client.items(1) == [("6", "6")]
+    assert (world.a.connections, world.b.connections) == (1, 1)
+
+
+@story
+async def test_after_a_move_requests_go_to_the_destination(world: World) -> None:
+    source = await world.subscribed()
+    await source.send(move(world))
+    destination = await world.b.peer()
+    await resumed(destination)
+    await destination.done("confirm")
+    await source.closed()
+    asked = asyncio.create_task(world.client.ask("held"))
+    listed = await destination.next("list")
+    await destination.send({"type": "subscriptions", "request": listed["request"], "subscriptions": []})
+    assert await asked == {"ids": []}
+
+
+@story
+async def test_the_source_answers_what_it_was_asked_before_it_is_left(world: World) -> None:
+    source = await world.subscribed()
+    asked = asyncio.create_task(world.client.ask("publish", topic="t", payload=1))
+    publish = await source.next("publish")
+    await source.send(move(world))
+    destination = await world.b.peer()
+    await resumed(destination)
+    await destination.done("confirm")
+    await destination.send(notification(S, "0", "1"))
+    await world.client.items(1)
+    await source.send({"type": "published", "request": publish["request"], "position": "8"})
+    assert await asked == {"position": "8"}
+    assert await source.closed() == 1000
+
+
+@story
+async def test_a_subscription_made_during_a_move_stands_at_the_destination(world: World) -> None:
+    source = await world.subscribed()
+    await source.send(move(world))
+    destination = await world.b.peer()
+    login = await destination.next("login")
+    await world.subscribe(source, id="late", target={"kind": "topic", "name": "late"}, stream="topic:late", at="4")
+    await destination.welcome(stands(login["subscriptions"][0], S, "0"), login=login)
+    await destination.done("confirm")
+    again = await destination.subscribed("topic:late", "4")
+    assert (again["id"], again["position"]) == ("late", "4")
+
+
+@pytest.mark.parametrize(
+    "fault", ["refuses", "closes", "cannot serve", "is not there", "does not answer", "refuses to confirm"]
+)
+@story
+async def test_a_move_that_fails_leaves_the_client_where_it_was(world: World, fault: str) -> None:
+    source = await world.subscribed(times_ms={"login_timeout": 300})
+    if fault == "is not there":
+        await world.b.stop()
+    await source.send(move(world))
+    if fault != "is not there":
+        await _fail(await world.b.peer(), fault)
+    await source.send(notification(S, "0", "1"))
+    assert await world.client.items(1) == [("1", "1")]
+    if fault == "is not there":
+        await world.b.start()
+    await source.send(move(world))
+    destination = await world.b.peer()
+    await resumed(destination)
+    await destination.done("confirm")
+    assert await source.closed() == 1000
+    assert world.a.connections == 1
+
+
+async def _fail(destination: Peer, fault: str) -> None:
+    login = await destination.next("login")
+    if fault == "refuses":
+        await destination.send({"type": "error", "request": login["request"], "code": "forbidden", "detail": "used"})
+    elif fault == "closes":
+        await destination.close(codes.BAD_TOKEN.number)
+    elif fault == "cannot serve":
+        refused = [{"id": "n", "code": "unavailable", "detail": "no cluster"}]
+        await destination.welcome(login=login, refused=refused)
+    elif fault == "refuses to confirm":
+        await destination.welcome(stands(login["subscriptions"][0], S, "0"), login=login)
+        confirm = await destination.next("confirm")
+        await destination.send({"type": "error", "request": confirm["request"], "code": "stale", "detail": "older"})
+    await destination.closed()
+
+
+@pytest.mark.parametrize("code", [1006, codes.RELEASED.number, codes.GOING_AWAY.number])
+@pytest.mark.parametrize("is_welcomed", [True, False], ids=["welcomed", "not yet welcomed"])
+@story
+async def test_when_the_source_dies_the_destination_takes_over(world: World, code: int, is_welcomed: bool) -> None:
+    source = await world.subscribed()
+    await source.send(notification(S, "0", "1"), move(world))
+    destination = await world.b.peer()
+    login = await destination.next("login")
+    if not is_welcomed:
+        await _leave(source, code)
+    await destination.welcome(stands(login["subscriptions"][0], S, "1"), login=login)
+    confirm = await destination.next("confirm")
+    if is_welcomed:
+        await _leave(source, code)
+    asked = asyncio.create_task(_publish(world))
+    publish = await destination.next("publish")
+    await destination.send({"type": "published", "request": publish["request"], "position": "1"})
+    await asked
+    await destination.send({"type": "done", "request": confirm["request"]}, notification(S, "1", "2"))
+    assert await world.client.items(2) == [("1", "1"), ("2", "2")]
+    assert (world.a.connections, world.b.connections) == (1, 1)
+
+
+async def _publish(world: World) -> None:
+    """Publish until it is answered: the client may not have seen yet that its source is gone."""
+    while True:
+        try:
+            return await world.client.ask("publish", topic="t", payload=1)
+        except Refused as refused:
+            if refused.code != "uncertain":
+                raise
+
+
+async def _leave(peer: Peer, code: int) -> None:
+    if code == 1006:
+        peer.abort()
+    else:
+        await peer.close(code)
+
+
+@story
+async def test_when_both_ends_of_a_move_die_the_client_comes_back(world: World) -> None:
+    source = await world.subscribed()
+    await source.send(notification(S, "0", "1"), move(world))
+    destination = await world.b.peer()
+    await destination.next("login")
+    source.abort()
+    destination.abort()
+    back = await world.a.peer()
+    assert (await resumed(back))["subscriptions"][0]["position"] == "1"
+
+
+@story
+async def test_a_newer_move_replaces_one_under_way(world: World) -> None:
+    source = await world.subscribed()
+    await source.send(move(world))
+    first = await world.b.peer()
+    await first.next("login")
+    await source.send({**move(world), "ticket": "t3"})
+    second = await world.b.peer()
+    assert (await resumed(second))["ticket"] == "t3"
+    await first.closed()
+    await second.done("confirm")
+    assert await source.closed() == 1000
+
+
+# --- tokens ---------------------------------------------------------------------------------------
+
+
+@story
+async def test_a_token_is_renewed_without_a_new_connection(world: World) -> None:
+    first, second = token(2), token(3600)
+    peer = await world.subscribed(tokens=[first, second])
+    assert (await peer.next("refresh"))["token"] == second
+    assert world.a.connections == 1
+
+
+@story
+async def test_the_application_can_show_another_token(world: World) -> None:
+    peer = await world.subscribed(token="first")
+    asked = asyncio.create_task(world.client.ask("refresh", token="second"))
+    assert (await peer.done("refresh"))["token"] == "second"
+    await asked
+    peer.abort()
+    assert (await resumed(await world.a.peer()))["token"] == "second"
+
+
+@story
+async def test_a_refused_token_is_replaced_once_where_that_is_possible(world: World) -> None:
+    peer = await world.subscribed(tokens=["first", "second", "third"])
+    await peer.close(codes.BAD_TOKEN.number)
+    peer = await world.a.peer()
+    assert (await peer.next("login"))["token"] == "second"
+    await peer.close(codes.BAD_TOKEN.number)
+    assert (await world.client.event())["error"]["number"] == codes.BAD_TOKEN.number
+    assert world.a.connections == 2
+
+
+# --- requests -------------------------------------------------------------------------------------
+
+
+@story
+async def test_publishing_and_records_are_answered(world: World) -> None:
+    peer = await world.connect()
+    asked = asyncio.create_task(world.client.ask("publish", topic="news", payload={"a": [1, None]}))
+    publish = await peer.next("publish")
+    assert (publish["topic"], publish["payload"]) == ("news", {"a": [1, None]})
+    await peer.send({"type": "published", "request": publish["request"], "position": "5"})
+    assert await asked == {"position": "5"}
+    asked = asyncio.create_task(world.client.ask("records", dataset="Places", records=[{"x": 1}, {"x": 2}]))
+    records = await peer.next("records")
+    assert (records["dataset"], records["records"]) == ("Places", [{"x": 1}, {"x": 2}])
+    await peer.send({"type": "accepted", "request": records["request"], "accepted": 1, "rejected": 1})
+    assert await asked == {"accepted": 1, "rejected": 1}
+
+
+@story
+async def test_a_refused_request_says_why(world: World) -> None:
+    peer = await world.connect()
+    asked = asyncio.create_task(world.client.ask("publish", topic="news", payload=1))
+    number = (await peer.next("publish"))["request"]
+    await peer.send(
+        {"type": "error", "request": number, "code": "forbidden", "detail": "may not", "retry_after_s": 3.0}
+    )
+    with pytest.raises(Refused, match="may not") as refused:
+        await asked
+    assert refused.value.code == "forbidden"
+
+
+@story
+async def test_a_request_whose_connection_breaks_is_uncertain(world: World) -> None:
+    peer = await world.connect()
+    asked = asyncio.create_task(world.client.ask("publish", topic="news", payload=1))
+    await peer.next("publish")
+    peer.abort()
+    with pytest.raises(Refused) as refused:
+        await asked
+    assert refused.value.code == "uncertain"
+
+
+@story
+async def test_a_request_without_a_connection_waits_for_one(world: World) -> None:
+    peer = await world.connect()
+    await peer.close(1001)
+    peer = await world.a.peer()
+    login = await peer.next("login")
+    asked = asyncio.create_task(world.client.ask("publish", topic="news", payload=1))
+    await peer.welcome(login=login)
+    number = (await peer.next("publish"))["request"]
+    await peer.send({"type": "published", "request": number, "position": "1"})
+    assert await asked == {"position": "1"}
+
+
+@story
+async def test_a_subscription_whose_connection_breaks_is_made_at_the_next_login(world: World) -> None:
+    peer = await world.connect()
+    asked = asyncio.create_task(world.client.ask("subscribe", id="n", target=NEWS))
+    await peer.next("subscribe")
+    peer.abort()
+    login = await resumed(await world.a.peer())
+    assert login["subscriptions"] == [{"id": "n", "target": NEWS}]
+    assert await asked == {"stream": S, "position": "0"}
+
+
+@story
+async def test_a_refused_subscription_is_an_error(world: World) -> None:
+    peer = await world.connect()
+    asked = asyncio.create_task(world.client.ask("subscribe", id="n", target=NEWS))
+    number = (await peer.next("subscribe"))["request"]
+    await peer.send({"type": "error", "request": number, "code": "not-found", "detail": "there is no such"})
+    with pytest.raises(Refused) as refused:
+        await asked
+    assert refused.value.code == "not-found"
+
+
+@story
+async def test_a_subscription_refused_at_a_later_login_stops(world: World) -> None:
+    peer = await world.subscribed()
+    peer.abort()
+    peer = await world.a.peer()
+    await peer.welcome(refused=[{"id": "n", "code": "not-found", "detail": "it was dropped"}])
+    event = await world.client.event()
+    assert (event["event"], event["id"], event["error"]["code"]) == ("stopped", "n", "not-found")
+
+
+@story
+async def test_a_subscription_that_cannot_be_served_now_is_tried_again(world: World) -> None:
+    peer = await world.subscribed()
+    await peer.send(notification(S, "0", "1"))
+    await world.client.items(1)
+    peer.abort()
+    peer = await world.a.peer()
+    await peer.welcome(refused=[{"id": "n", "code": "unavailable", "detail": "no cluster"}])
+    number = (await peer.next("subscribe"))["request"]
+    await peer.send(
+        {"type": "error", "request": number, "code": "unavailable", "detail": "still", "retry_after_s": 0.01}
+    )
+    assert (await peer.subscribed(S, "1"))["position"] == "1"
+    await peer.send(notification(S, "1", "2"))
+    assert await world.client.items(1) == [("2", "2")]
+
+
+@story
+async def test_an_unsubscribed_stream_is_not_heard_any_more(world: World) -> None:
+    peer = await world.subscribed()
+    asked = asyncio.create_task(world.client.ask("unsubscribe", id="n"))
+    unsubscribe = await peer.next("unsubscribe")
+    await peer.send(notification(S, "0", "1"), {"type": "done", "request": unsubscribe["request"]})
+    await asked
+    assert (await world.client.event())["event"] == "over"
+    assert world.client.waiting() == 0
+
+
+@story
+async def test_an_unsubscription_whose_connection_breaks_is_said_again(world: World) -> None:
+    peer = await world.subscribed()
+    asked = asyncio.create_task(world.client.ask("unsubscribe", id="n"))
+    await peer.next("unsubscribe")
+    peer.abort()
+    peer = await world.a.peer()
+    login = await peer.next("login")
+    assert not login.get("subscriptions")
+    await peer.welcome({"id": "n", "target": NEWS, "stream": S, "position": "0"}, login=login)
+    number = (await peer.next("unsubscribe"))["request"]
+    await peer.send({"type": "error", "request": number, "code": "not-found", "detail": "there is none"})
+    await asked
+
+
+@story
+async def test_closing_says_what_was_taken_and_leaves(world: World) -> None:
+    peer = await world.subscribed(times_ms={"ack_interval": 60_000})
+    await peer.send(notification(S, "0", "1"))
+    await world.client.items(1)
+    asked = asyncio.create_task(world.client.ask("close", forget=True))
+    assert (await peer.next())["positions"] == {S: "1"}
+    logout = await peer.done("logout")
+    assert logout["forget"] is True
+    await asked
+    assert (await world.client.event())["event"] == "over"
+    await peer.closed()
+
+
+# --- garbage --------------------------------------------------------------------------------------
+
+
+WELCOME = {"type": "welcome", "user": "u", "broker": "b", "session": "s", "ping_s": 1, "subscriptions": []}
+
+GARBAGE = {
+    "no JSON": "{",
+    "not an object": "[1, 2]",
+    "nothing": "null",
+    "no type": '{"a": 1}',
+    "an unknown type": '{"type": "surprise"}',
+    "a type of an object's own": '{"type": "constructor"}',
+    "a notification without positions": '{"type": "notification", "stream": "topic:news", "payload": 1}',
+    "positions that are numbers": json.dumps({**notification(S, "0", "1"), "through": 1}),
+    "a gap without holes": '{"type": "gap", "stream": "topic:news", "reason": "lost"}',
+    "a hole that is a text": '{"type": "gap", "stream": "topic:news", "reason": "lost", "holes": ["0"]}',
+    "an answer that nobody asked for": '{"type": "done", "request": 4711}',
+    "a second welcome": json.dumps({**WELCOME, "request": 1}),
+    "deep": "[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("text", GARBAGE.values(), ids=GARBAGE.keys())
+@story
+async def test_garbage_ends_the_connection_and_not_the_session(world: World, text: str) -> None:
+    peer = await world.subscribed()
+    await peer.send(notification(S, "0", "1"))
+    await peer.send_text(text)
+    assert await peer.closed() == codes.BAD_MESSAGE.number
+    peer = await world.a.peer()
+    assert (await resumed(peer))["subscriptions"][0]["position"] == "1"
+    await peer.send(notification(S, "1", "2"))
+    assert await world.client.items(2) == [("1", "1"), ("2", "2")]
+
+
+@story
+async def test_a_message_that_is_too_long_ends_the_connection(world: World) -> None:
+    peer = await world.subscribed(settings={"max_message_bytes": 10_000})
+    await peer.send(notification(S, "0", "1", "x" * 20_000))
+    await resumed(await world.a.peer())
