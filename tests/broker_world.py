@@ -145,7 +145,14 @@ class World:
     @asynccontextmanager
     async def client(self, **options: object) -> AsyncIterator[Client]:
         url = self.server.url.replace("http", "ws", 1) + "/connect"
-        async with connect(url, subprotocols=[SUBPROTOCOL], compression=None, ping_interval=None, **options) as socket:  # type: ignore[arg-type]
+        chosen = {
+            "subprotocols": [SUBPROTOCOL],
+            "compression": None,
+            "ping_interval": None,
+            "max_size": None,
+            **options,
+        }
+        async with connect(url, **chosen) as socket:  # type: ignore[arg-type]
             yield Client(socket)
 
 

@@ -1,30 +1,76 @@
 """The whole broker over real sockets, with the ``websockets`` client at the other end."""
 
 import asyncio
+import time
 
 import pytest
-from broker_world import token_of, topic, world
+import uvloop
 from msgspec import Raw
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from broker_world import SECRET, place, token_of, topic, world
+from tocsin.protocol.coordination import BrokerInfo, Placement
 from tocsin.protocol.messages import (
+    Accepted,
+    Ack,
+    Confirm,
+    Done,
+    Failed,
+    Gap,
+    ListSubscriptions,
     Login,
+    Logout,
+    Move,
     Notification,
+    Ping,
+    Pong,
     Publish,
     Published,
-    Subscribed,
+    Records,
+    Refresh,
     Subscribe,
+    Subscribed,
+    Unsubscribe,
     Welcome,
 )
 from tocsin.protocol.targets import TopicTarget
+from tocsin.protocol.tickets import issue_ticket
 
 
 def run(scenario):
     """Run a scenario under uvloop, as the broker does."""
-    import uvloop
-
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(asyncio.wait_for(scenario(), 20))
+        return runner.run(asyncio.wait_for(scenario(), 30))
+
+
+async def closed(client):
+    """The code with which the broker ends the connection; what comes before is read and dropped."""
+    try:
+        while True:
+            await asyncio.wait_for(client.socket.recv(), 10)
+    except ConnectionClosed:
+        return client.socket.close_code
+
+
+async def eventually(holds):
+    for _ in range(1000):
+        if holds():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it never came to hold")
+
+
+async def payloads(client, count):
+    got = [await client.next() for _ in range(count)]
+    assert all(isinstance(n, Notification) for n in got), got
+    return [bytes(n.payload) for n in got]
+
+
+def ticket_of(user, version=1, broker="broker-1", number="n1"):
+    return issue_ticket(SECRET, user, broker, version, number, time.time() + 60)
+
+
+# --- subscribing ---------------------------------------------------------------------------------------------
 
 
 def test_what_is_published_reaches_who_subscribed():
@@ -34,13 +80,444 @@ def test_what_is_published_reaches_who_subscribed():
             assert isinstance(await bob.login("bob"), Welcome)
             answer = await ann.ask(Subscribe(2, "s", TopicTarget("news")))
             assert isinstance(answer, Subscribed)
+            assert (answer.subscription.stream, answer.subscription.position) == ("topic:news", place(0))
             assert isinstance(await bob.ask(Publish(3, "news", Raw(b'{"a":1}'))), Published)
             got = await ann.next()
-            assert (got.stream, got.after, got.through, bytes(got.payload)) == (
-                "topic:news",
-                "0000",
-                "0001",
-                b'{"a":1}',
+            assert (got.stream, got.after, got.through) == ("topic:news", place(0), place(1))
+            assert bytes(got.payload) == b'{"a":1}'
+            assert w.directory.kept["ann", "s"].position == place(0)
+
+    run(scenario)
+
+
+def test_equal_targets_share_one_attachment_that_the_last_holder_ends():
+    async def scenario():
+        async with world() as w, w.client() as ann, w.client() as bob:
+            await ann.login("ann", topic("news"))
+            await bob.login("bob", topic("news"))
+            assert w.topics.attached == ["news"]
+            assert isinstance(await ann.ask(Unsubscribe(2, "news")), Done)
+            assert w.topics.detached == []
+            await bob.ask(Unsubscribe(2, "news"))
+            await eventually(lambda: w.topics.detached == ["news"])
+            assert not w.hub.streams()
+            assert not w.directory.kept
+
+    run(scenario)
+
+
+def test_disconnecting_does_not_end_a_subscription_and_what_was_missed_comes_first():
+    async def scenario():
+        async with world() as w:
+            async with w.client() as ann:
+                await ann.login("ann", topic("news"))
+            await eventually(lambda: not w.directory.online)
+            for i in range(8):
+                w.topics.put("news", b"%d" % i)
+            async with w.client() as ann:
+                welcome = await ann.login("ann", topic("news", position=place(2)))
+                (standing,) = welcome.subscriptions
+                assert (standing.position, standing.recovered) == (place(2), True)
+                assert await payloads(ann, 6) == [b"2", b"3", b"4", b"5", b"6", b"7"]
+                w.topics.put("news", b"8")
+                assert await payloads(ann, 1) == [b"8"]
+
+    run(scenario)
+
+
+def test_one_who_lost_its_position_begins_at_what_it_acknowledged():
+    async def scenario():
+        async with world() as w:
+            async with w.client() as ann:
+                await ann.login("ann", topic("news"))
+                for i in range(4):
+                    w.topics.put("news", b"%d" % i)
+                await payloads(ann, 4)
+                await ann.say(Ack({"topic:news": place(3)}))
+                await ann.ask(Ping(5))
+            assert w.directory.acks == [("ann", "news", place(3))]
+            async with w.client() as ann:
+                welcome = await ann.login("ann")
+                assert [s.position for s in welcome.subscriptions] == [place(3)]
+                assert await payloads(ann, 1) == [b"3"]
+
+    run(scenario)
+
+
+def test_what_is_gone_is_told_as_a_gap_with_its_count():
+    async def scenario():
+        async with world(cache_bytes=0) as w, w.client() as keeper:
+            await keeper.login("keeper", topic("news"))
+            for i in range(6):
+                w.topics.put("news", b"%d" % i)
+            w.topics.forgotten["topic:news"] = 4
+            async with w.client() as ann:
+                welcome = await ann.login("ann", topic("news", position=place(1)))
+                assert [s.recovered for s in welcome.subscriptions] == [False]
+                gap = await ann.next()
+                assert isinstance(gap, Gap)
+                assert ([h.count for h in gap.holes], gap.reason) == ([3], "retention")
+                assert await payloads(ann, 2) == [b"4", b"5"]
+
+    run(scenario)
+
+
+def test_the_past_that_is_away_at_login_comes_later():
+    async def scenario():
+        async with world(cache_bytes=0) as w, w.client() as keeper:
+            await keeper.login("keeper", topic("news"))
+            for i in range(3):
+                w.topics.put("news", b"%d" % i)
+            w.topics.is_away = True
+            async with w.client() as ann:
+                await ann.login("ann", topic("news", position=place(1)))
+                w.topics.put("news", b"3")
+                w.topics.is_away = False
+                assert await payloads(ann, 3) == [b"1", b"2", b"3"]
+
+    run(scenario)
+
+
+def test_sessions_of_one_user_each_get_everything():
+    async def scenario():
+        async with world() as w, w.client() as phone, w.client() as page:
+            await phone.login("ann", topic("news"))
+            welcome = await page.login("ann")
+            assert [s.id for s in welcome.subscriptions] == ["news"]
+            w.topics.put("news", b"1")
+            assert await payloads(phone, 1) == await payloads(page, 1) == [b"1"]
+            await phone.ask(Unsubscribe(2, "news"))
+            assert (await page.ask(ListSubscriptions(2))).subscriptions == []
+
+    run(scenario)
+
+
+def test_refusals_of_a_login_and_of_a_request():
+    async def scenario():
+        async with world(max_subscriptions=2) as w, w.client() as ann:
+            welcome = await ann.login(
+                "ann", topic("a"), topic("missing"), topic("b"), capabilities=["topic:a", "topic:missing"]
             )
+            assert [s.id for s in welcome.subscriptions] == ["a"]
+            assert {r.id: r.code for r in welcome.refused} == {"missing": "not-found", "b": "forbidden"}
+            assert (await ann.ask(Publish(2, "a", Raw(b"1")))).code == "forbidden"
+            assert (await ann.ask(Subscribe(3, "a", TopicTarget("other")))).code == "already-exists"
+            assert isinstance(await ann.ask(Subscribe(4, "a2", TopicTarget("a"))), Subscribed)
+            over = await ann.ask(Subscribe(5, "a3", TopicTarget("a")))
+            assert (over.request, over.code) == (5, "limit-exceeded")
+            assert isinstance(await ann.ask(Records(6, "Places", [Raw(b"{}"), Raw(b"{}")])), Accepted)
+            assert w.residents.load().records_in_per_s > 0
+
+    run(scenario)
+
+
+def test_logout_can_forget():
+    async def scenario():
+        async with world() as w, w.client() as ann:
+            await ann.login("ann", topic("a"), topic("b"))
+            assert isinstance(await ann.ask(Logout(2, forget=True)), Done)
+            assert await closed(ann) == 4405
+            assert not w.directory.kept
+            await eventually(lambda: sorted(w.topics.detached) == ["a", "b"])
+
+    run(scenario)
+
+
+# --- who may come ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("message", "code", "reason"),
+    [
+        pytest.param(Login(1), 4400, "unauthenticated", id="nobody is anonymous"),
+        pytest.param(Login(1, "nonsense"), 4400, "unauthenticated", id="a token that is none"),
+        pytest.param(Login(1, ticket=ticket_of("ann", broker="other")), 4400, "unauthenticated", id="another's ticket"),
+        pytest.param(Ping(1), 4404, None, id="login comes first"),
+    ],
+)
+def test_who_is_turned_away(message, code, reason):
+    async def scenario():
+        async with world() as w, w.client() as ann:
+            await ann.say(message)
+            if reason:
+                assert (await ann.next()).code == reason
+            assert await closed(ann) == code
+            assert not w.core.users.names()
+
+    run(scenario)
+
+
+def test_a_user_of_another_broker_is_told_which():
+    async def scenario():
+        async with world() as w, w.client() as ann:
+            w.directory.placed["ann"] = Placement("ann", "b2", "http://b2:1", 4, "", "nearest")
+            answer = await ann.login("ann")
+            assert isinstance(answer, Failed)
+            assert (answer.code, answer.url) == ("moved", "http://b2:1")
+            assert await closed(ann) == 4100
+
+    run(scenario)
+
+
+def test_while_the_coordinator_is_away_everyone_with_a_token_is_let_in():
+    async def scenario():
+        async with world() as w, w.client() as ann:
+            w.directory.is_away = True
+            assert isinstance(await ann.login("ann", topic("news")), Welcome)
+            assert w.directory.unasked == {"ann"}
+
+    run(scenario)
+
+
+def test_a_ticket_is_good_once_for_a_session_and_its_user_arrives_when_all_confirmed():
+    async def scenario():
+        async with world() as w, w.client() as phone, w.client() as page, w.client() as thief:
+            await w.residents.adopt("ann", 3, [topic("news")])
+            ticket = ticket_of("ann", version=3)
+            assert [s.id for s in (await phone.ask(Login(1, ticket=ticket, session="phone"))).subscriptions] == ["news"]
+            assert isinstance(await page.ask(Login(1, token_of("ann"), ticket, "page")), Welcome)
+            await thief.say(Login(1, ticket=ticket, session="phone"))
+            assert await closed(thief) == 4400
+            assert isinstance(await phone.ask(Confirm(2)), Done)
+            assert w.directory.arrivals == []
+            await page.ask(Confirm(2))
+            assert w.directory.arrivals == [("ann", 3)]
+            assert (await phone.ask(Subscribe(3, "x", TopicTarget("x")))).code == "forbidden"
+
+    run(scenario)
+
+
+def test_a_token_that_ends_ends_its_connection_unless_it_was_refreshed():
+    async def scenario():
+        async with world(idle_timeout=10_000.0) as w, w.client() as ann, w.client() as bob:
+            await ann.login("ann")
+            await bob.login("bob")
+            assert isinstance(await bob.ask(Refresh(2, token_of("bob", ttl_s=6000))), Done)
+            assert (await bob.ask(Refresh(3, token_of("ann")))).code == "unauthenticated"
+            w.core.wheel.advance(w.core.now() + 700)
+            assert await closed(ann) == 4400
+            assert isinstance(await bob.ask(Ping(4)), Pong)
+
+    run(scenario)
+
+
+def test_the_subprotocol_is_required_and_origins_are_checked():
+    async def scenario():
+        async with world(origins=["https://board.example"]) as w:
+            with pytest.raises(InvalidStatus):
+                async with w.client(subprotocols=["other"]):
+                    pass
+            with pytest.raises(InvalidStatus, match="403"):
+                async with w.client(origin="https://evil.example"):
+                    pass
+            async with w.client(origin="https://board.example") as ann:
+                assert isinstance(await ann.login(), Welcome)
+
+    run(scenario)
+
+
+# --- limits ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        pytest.param("x" * 70_000, 4402, id="too big"),
+        pytest.param("{", 4401, id="not JSON"),
+        pytest.param('{"type":"dance"}', 4401, id="of no known kind"),
+        pytest.param(b"\xff\xfe", 4401, id="not text"),
+    ],
+)
+def test_a_message_that_is_none_ends_the_connection(said, code):
+    async def scenario():
+        async with world() as w, w.client() as ann, w.client() as bob:
+            await ann.login("ann")
+            await bob.login("bob")
+            await ann.socket.send(said)
+            assert await closed(ann) == code
+            assert isinstance(await bob.ask(Ping(2)), Pong)
+
+    run(scenario)
+
+
+def test_too_many_messages_a_second_end_the_connection():
+    async def scenario():
+        async with world(max_messages_per_s=5.0) as w, w.client() as ann:
+            await ann.login("ann")
+            for i in range(30):
+                await ann.say(Ping(i))
+            assert await closed(ann) == 4403
+
+    run(scenario)
+
+
+def test_connections_are_limited_by_user_and_in_all():
+    async def scenario():
+        async with world(max_user_connections=1, max_connections=2) as w, w.client() as one, w.client() as two:
+            await one.login("ann")
+            await two.login("ann")
+            assert await closed(two) == 4004
+            await eventually(lambda: len(w.core.outlets) == 1)
+            async with w.client():
+                with pytest.raises(InvalidStatus, match="503"):
+                    async with w.client():
+                        pass
+
+    run(scenario)
+
+
+def test_who_is_late_or_silent_is_closed():
+    async def scenario():
+        async with world() as w, w.client() as late, w.client() as silent:
+            await silent.login("ann")
+            w.core.wheel.advance(w.core.now() + 20)
+            assert await closed(late) == 4404
+            w.core.wheel.advance(w.core.now() + 100)
+            assert await closed(silent) == 4002
+
+    run(scenario)
+
+
+def test_requests_under_way_are_bounded_and_all_answered():
+    async def scenario():
+        async with world(max_requests=2, max_messages_per_s=1000.0) as w, w.client() as ann:
+            await ann.login("ann")
+            for i in range(40):
+                await ann.say(Publish(i, "t", Raw(b"1")))
+            assert [(await ann.next()).request for _ in range(40)] == list(range(40))
+
+    run(scenario)
+
+
+# --- slow readers -----------------------------------------------------------------------------------------------
+
+
+def test_a_slow_reader_loses_the_oldest_with_a_gap_and_harms_nobody():
+    async def scenario():
+        sizes = {"write_buffer": 4_000, "outbox_bytes": 100_000, "outbox_hard_bytes": 10**9}
+        async with world(**sizes) as w, w.client(max_queue=1) as slow, w.client(max_queue=None) as quick:
+            await slow.login("slow", topic("big"))
+            await quick.login("quick", topic("big"))
+            slow.socket.transport.pause_reading()
+            count, payload = 600, b'"' + b"x" * 50_000 + b'"'
+            seen = []
+            for _ in range(count):
+                w.topics.put("big", payload)
+                seen.append((await quick.next()).through)
+            assert seen == [place(i + 1) for i in range(count)]
+            assert w.core.meters.shed > 0
+            slow.socket.transport.resume_reading()
+            position, taken, gapped = place(0), 0, 0
+            while position < place(count):
+                message = await slow.next()
+                if isinstance(message, Gap):
+                    assert message.reason == "slow"
+                    assert message.holes[0].after == position
+                    gapped += sum(h.count for h in message.holes)
+                    position = message.holes[-1].through
+                else:
+                    assert message.after == position
+                    taken, position = taken + 1, message.through
+            assert (taken + gapped, gapped > 0) == (count, True)
+            w.topics.put("big", b"1")
+            assert await payloads(slow, 1) == [b"1"]
+
+    run(scenario)
+
+
+def test_past_the_hard_limit_it_is_disconnected():
+    async def scenario():
+        sizes = {"write_buffer": 4_000, "outbox_bytes": 100_000, "outbox_hard_bytes": 3_000_000}
+        async with world(**sizes) as w, w.client(max_queue=1) as slow:
+            await slow.login("slow", topic("big"))
+            slow.socket.transport.pause_reading()
+            for _ in range(400):
+                w.topics.put("big", b'"' + b"x" * 50_000 + b'"')
+                await asyncio.sleep(0)
+            await eventually(lambda: w.core.closes["slow"] == 1)
+            assert w.hub["topic:big"].followers == 0
+            slow.socket.transport.resume_reading()
+            assert await closed(slow) == 4001
+
+    run(scenario)
+
+
+# --- the coordinator's wishes -------------------------------------------------------------------------------------
+
+
+def test_send_tells_every_session_and_ends_when_they_left():
+    async def scenario():
+        async with world() as w, w.client() as phone, w.client() as page:
+            await phone.login("ann", topic("news"))
+            await page.login("ann")
+            sending = asyncio.create_task(w.residents.send("ann", 2, BrokerInfo("b2", "http://b2:1"), "T"))
+            assert await phone.next() == await page.next() == Move("b2", "http://b2:1", "T")
+            w.topics.put("news", b"1")
+            assert await payloads(phone, 1) == [b"1"]
+            await phone.socket.close()
+            assert not sending.done()
+            await page.socket.close()
+            await sending
+
+    run(scenario)
+
+
+def test_release_closes_and_lets_go_unless_it_is_old():
+    async def scenario():
+        async with world() as w, w.client() as ann:
+            await w.residents.adopt("ann", 5, [topic("news")])
+            await ann.login("ann")
+            await w.residents.release("ann", 4)
+            assert isinstance(await ann.ask(Ping(2)), Pong)
+            assert [(h.user, h.streams) for h in w.residents.holdings()] == [("ann", ["topic:news"])]
+            await w.residents.release("ann", 6)
+            assert await closed(ann) == 4101
+            assert w.topics.detached == ["news"]
+            assert w.residents.users() == []
+            assert [(h.user, list(h.streams)) for h in w.residents.holdings()] == [("ann", [])]
+
+    run(scenario)
+
+
+def test_load_counts_a_stream_once_in_and_for_each_subscriber_out():
+    async def scenario():
+        async with world() as w, w.client() as ann, w.client() as bob:
+            await ann.login("ann", topic("news"))
+            await bob.login("bob", topic("news"))
+            w.topics.put("news", b'"' + b"x" * 98 + b'"')
+            await payloads(ann, 1)
+            load = w.residents.load()
+            assert load.connections == 2
+            assert load.model_out_per_s == pytest.approx(2 * load.model_in_per_s, rel=0.01)
+            assert load.wire_out_per_s > load.model_out_per_s
+            assert w.residents.rates() == {"topic:news": pytest.approx(100 / w.settings.rate_window, rel=0.05)}
+            assert w.residents.rates() == {}
+
+    run(scenario)
+
+
+def test_a_stopping_broker_is_not_ready_and_says_why_it_closes():
+    async def scenario():
+        async with world(drain_timeout=0.05) as w, w.client() as ann:
+            await ann.login("ann")
+            await w.server.drain(w.residents, asyncio.Event())
+            assert w.directory.is_drained
+            async with w.client() as bob:
+                assert (await bob.login("bob")).code == "unavailable"
+            await w.server.stop()
+            assert await closed(ann) == 4000
+
+    run(scenario)
+
+
+def test_a_peer_needs_no_place_and_holds_nothing_after_it_left():
+    async def scenario():
+        async with world() as w:
+            async with w.client() as peer:
+                await peer.login("b2", topic("news"), capabilities=["broker:b2", "topic:*"])
+                w.topics.put("news", b"1")
+                assert await payloads(peer, 1) == [b"1"]
+                assert (w.directory.online, w.directory.kept, w.residents.users()) == (set(), {}, [])
+            await eventually(lambda: w.topics.detached == ["news"])
 
     run(scenario)
