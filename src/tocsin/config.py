@@ -207,6 +207,27 @@ class Broker:
         expected="http://host:port",
     )
     insecure: bool = flag(False, "Everyone may do everything without a token; allowed on loopback only.")
+    cluster: str = text(
+        "",
+        "Address of the data cluster; empty for a broker of topics alone.",
+        pattern=r"(https?://[^\s/]+)?",
+        expected="http://host:port",
+    )
+    coordinator: str = text(
+        "",
+        "Address of the coordinator; empty for a broker that is alone.",
+        pattern=r"(https?://[^\s/]+)?",
+        expected="http://host:port",
+    )
+    location: str = text(
+        "",
+        "Where the broker stands, for placement by distance: `x, y` in metres or `longitude, latitude`.",
+        pattern=r"(-?\d+(\.\d+)? *, *-?\d+(\.\d+)?)?",
+        expected="two numbers with a comma between them",
+    )
+    capacity: float = number(
+        0.0, "Load that the broker can carry, in the unit of the balancer; 0 leaves it open.", low=0.0
+    )
     tick: Seconds = duration(
         "2ms", "Under load, notifications wait so long for others to leave with them.", low="0ms", high="1s"
     )
@@ -258,6 +279,60 @@ class Broker:
         yield from _ordered("broker", self, "ping", "idle_timeout")
         if self.insecure and not is_loopback(self.host):
             yield f"broker.insecure: allowed on a loopback address only, and broker.host is {self.host!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    timeout: Seconds = duration(
+        "5s",
+        "How long the data cluster, the coordinator or another broker may take to answer.",
+        low="100ms",
+        high="10m",
+    )
+    backoff_min: Seconds = duration("100ms", "First pause before one that did not answer is asked again.", high="1h")
+    backoff_max: Seconds = duration("2s", "Longest pause before one that did not answer is asked again.", high="1h")
+    pull_wait: Seconds = duration(
+        "20s", "How long a request for results or instructions waits for some to come.", low="0s", high="30s"
+    )
+    pull_rows: int = integer(2000, "Results that one pull or replay asks for.", low=1, high=1_000_000)
+    fill_waiting: int = integer(
+        10_000, "Results of a stream that wait while it is being filled; beyond it, it is filled once more.", low=1,
+        high=10**7,
+    )  # fmt: skip
+    ack_interval: Seconds = duration(
+        "3s", "How often the data cluster is told how far results were pulled.", low="100ms", high="1h"
+    )
+    orphan_grace: Seconds = duration(
+        "60s",
+        "How long after its start a broker keeps subscriptions that an earlier life of it left and nobody asked for.",
+        low="0s",
+        high="24h",
+    )
+    record_delay: Seconds = duration("50ms", "How long records wait for others to go with them.", low="0s", high="1m")
+    record_batch: Bytes = size("1 MB", "Bytes of records sent to the data cluster in one request.", high="16 MB")
+    record_pending: Bytes = size(
+        "16 MB", "Bytes of records that wait for the data cluster; beyond it senders are told to wait.", high="10 GB"
+    )
+    record_give_up: Seconds = duration(
+        "20s", "How long records are tried before their senders are told that the data cluster is away.", high="10m"
+    )
+    topic_messages: int = integer(1000, "Publications kept of a topic for those who come back.", low=0, high=10**7)
+    topic_bytes: Bytes = size("1 MB", "Bytes of publications kept of a topic.", low="0 B", high="10 GB")
+    topic_idle: Seconds = duration(
+        "1h", "A topic that nobody follows is forgotten so long after its last publication.", low="1s", high="3660d"
+    )
+    max_topics: int = integer(10_000, "Topics that one broker stamps.", low=1, high=10**7)
+    topic_page: Bytes = size("256 kB", "Bytes of a topic's past given in one answer to another broker.", high="64 MB")
+    settle: Seconds = duration(
+        "5s", "How long a request waits until brokers agree who stamps its topic.", low="0s", high="10m"
+    )
+    leaving: Seconds = duration(
+        "1m", "How long a broker that left is still asked for the topics that it stamped.", low="0s", high="1h"
+    )
+
+    def problems(self) -> Iterator[str]:
+        yield from _ordered("upstream", self, "backoff_min", "backoff_max")
+        yield from _ordered("upstream", self, "record_batch", "record_pending")
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,6 +423,9 @@ class Config:
     outbox: Outbox = section(Outbox, "How brokers are told of new results.")
     select: Select = section(Select, "Limits of plain SELECT statements.")
     broker: Broker = section(Broker, "A broker: its address, its limits, and how it treats slow subscribers.")
+    upstream: Upstream = section(
+        Upstream, "How a broker deals with the data cluster, the coordinator and other brokers."
+    )
     auth: Auth = section(Auth, "Tokens.")
     client: Client = section(Client, "How clients find a broker, and come back to it.")
     log: Log = section(Log, "Messages on standard error.")

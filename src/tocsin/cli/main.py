@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from tocsin import __version__
-from tocsin.cli import channel, cluster, config, demo, doctor, load, sql, status, token, version
+from tocsin.cli import broker, channel, cluster, config, demo, doctor, load, sql, status, token, version
 from tocsin.cli.commands import Command, Group
 from tocsin.cli.output import tell
 from tocsin.errors import TocsinError
@@ -29,6 +29,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("cluster", rich_help_panel="Run", cls=Command)(cluster.cluster)
+app.command("broker", rich_help_panel="Run", cls=Command)(broker.broker)
 app.command("demo", rich_help_panel="Run", cls=Command)(demo.demo)
 app.command("sql", rich_help_panel="Use", cls=Command)(sql.sql)
 app.command("load", rich_help_panel="Use", cls=Command)(load.load)

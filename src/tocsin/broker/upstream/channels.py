@@ -40,7 +40,6 @@ class ChannelOptions:
     """``may_drop`` says whether everybody who holds something here has been heard of."""
 
     broker: str
-    notify_url: str
     wait_s: float
     page_rows: int
     ack_s: float
@@ -60,12 +59,15 @@ class ChannelUpstream:
         self._attaching = Attaching(cluster, options.broker, self._backoff())
         self._before: set[str] = set()
         self._targets: dict[str, ChannelTarget] = {}
+        self._notify_url = ""
         self._parameters: dict[str, tuple[float, list[Parameter]]] = {}
         self._ready, self._wake, self._changed = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._filling: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def start(self) -> None:
+    def start(self, notify_url: str) -> None:
+        """``notify_url`` is where the cluster is to post its notices."""
+        self._notify_url = notify_url
         self._spawn(self._run())
 
     async def stop(self) -> None:
@@ -179,7 +181,7 @@ class ChannelUpstream:
         backoff = self._backoff()
         while True:
             try:
-                await self._cluster.register(self._options.broker, self._options.notify_url)
+                await self._cluster.register(self._options.broker, self._notify_url)
                 self._merge.acknowledged = await self._cluster.acknowledged(self._options.broker)
                 self._before = set(await self._cluster.subscriptions(self._options.broker))
                 self._ready.set()
@@ -223,7 +225,7 @@ class ChannelUpstream:
         log.error("the data cluster lost something: %s", problem)
         await self._pause(backoff)
         with contextlib.suppress(TocsinError):
-            await self._cluster.register(self._options.broker, self._options.notify_url)
+            await self._cluster.register(self._options.broker, self._notify_url)
             self.restore()
 
     async def _acknowledging(self) -> None:

@@ -1,0 +1,60 @@
+"""``tocsin broker``: all parts of a broker put together, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import uvloop
+
+from tocsin.broker.app import create_app
+from tocsin.broker.core import Core, Keys
+from tocsin.broker.residents import LocalResidents
+from tocsin.broker.server import BrokerServer, make_hub, tls_context, until_signal
+from tocsin.broker.upstream.assembly import Sources
+from tocsin.broker.upstream.routes import peer_routes
+from tocsin.config import Config
+from tocsin.tokens import ensure_secret, verify
+
+HANDING_S = 5.0  # for topics to be taken by those who stamp them next
+
+log = logging.getLogger(__name__)
+
+
+def run(config: Config) -> None:
+    """Serve until SIGTERM or SIGINT; returns when everything is stopped."""
+    uvloop.run(serve(config))
+
+
+async def serve(config: Config) -> None:
+    secret, hub = ensure_secret(config.secret_path), make_hub(config.broker)
+    sources = Sources(config, secret, hub)
+    keys = Keys(lambda token: verify(token, secret, leeway_s=config.auth.leeway), secret, config.auth.leeway)
+    core = Core(config.broker, hub, sources.upstreams, sources.directory, keys)
+    residents = LocalResidents(core)
+    origins = config.http.allowed_origins.split()
+    app = create_app(
+        core, sources.notices, [peer_routes(sources.topics)], origins=origins, open_metrics=config.http.open_metrics
+    )
+    tls = tls_context(config.http.tls_certificate, config.http.tls_key)
+    server = BrokerServer(core, app, origins=origins, tls=tls)
+    sources.url = server.url
+    await server.start()
+    sources.start(residents)
+    log.info("serving at %s", server.url)
+
+    async def end(is_hurried: asyncio.Event) -> None:
+        log.info("draining")
+        await server.drain(residents, is_hurried)
+        await _handed_over(sources, is_hurried)
+
+    await until_signal(end)
+    await server.stop()
+    await sources.stop()
+
+
+async def _handed_over(sources: Sources, is_hurried: asyncio.Event) -> None:
+    """Wait for the topics stamped here to be taken by others, if there are others."""
+    deadline = asyncio.get_running_loop().time() + HANDING_S
+    while sources.topics.unsettled and not is_hurried.is_set() and asyncio.get_running_loop().time() < deadline:
+        await asyncio.sleep(0.05)
