@@ -225,8 +225,11 @@ class Broker:
         pattern=r"(-?\d+(\.\d+)? *, *-?\d+(\.\d+)?)?",
         expected="two numbers with a comma between them",
     )
-    capacity: float = number(
-        0.0, "Load that the broker can carry, in the unit of the balancer; 0 leaves it open.", low=0.0
+    capacity: str = text(
+        "",
+        "Load that the broker can carry, in bytes a second; empty leaves it open.",
+        pattern=r"(\d+(\.\d+)?)?",
+        expected="a number",
     )
     tick: Seconds = duration(
         "2ms", "Under load, notifications wait so long for others to leave with them.", low="0ms", high="1s"

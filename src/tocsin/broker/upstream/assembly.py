@@ -106,7 +106,7 @@ class Sources:
         client = CoordinatorClient(broker.coordinator, broker.name, self._as_peer, upstream.timeout)
         options = CoordinationOptions(
             self._incarnation, upstream.pull_wait, upstream.backoff_min, upstream.backoff_max,
-            _location(broker.location), broker.capacity or None,
+            _location(broker.location), float(broker.capacity) if broker.capacity else None,
         )  # fmt: skip
         return Coordination(client, self.me, self, options)
 
