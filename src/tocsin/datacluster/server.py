@@ -9,13 +9,13 @@ from pathlib import Path
 
 from tocsin.config import Config
 from tocsin.datacluster.api.app import create_app
-from tocsin.datacluster.api.connection import ConnectionLimits
 from tocsin.datacluster.api.limits import ApiLimits
-from tocsin.datacluster.api.server import ApiServer, ServerOptions, Tls
 from tocsin.datacluster.cluster import Cluster
 from tocsin.datacluster.spark.session import SPARK_IS_GONE, wait_for_jvm
 from tocsin.errors import Unavailable
 from tocsin.tokens import Principal, ensure_secret, read_secret, verify
+from tocsin.web.connection import ConnectionLimits
+from tocsin.web.server import ApiServer, ServerOptions, Tls
 
 log = logging.getLogger(__name__)
 _AFTER_408_S = 5.0  # for the sender of a slow body to read that it is too slow

@@ -7,8 +7,9 @@ import pytest
 
 from support.memory_cluster import MemoryCluster
 from tocsin.cli.http import ClusterProblem
-from tocsin.datacluster.api import ApiServer, ServerOptions, create_app
+from tocsin.datacluster.api import create_app
 from tocsin.tokens import ensure_secret, mint, verify
+from tocsin.web.server import ApiServer, ServerOptions
 
 
 @pytest.fixture

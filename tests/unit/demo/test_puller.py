@@ -4,12 +4,13 @@ import pytest
 
 from support.memory_cluster import BROKER, CHANNEL, MemoryCluster
 from tocsin.cli.http import ClusterClient, ClusterProblem
-from tocsin.datacluster.api import ApiServer, ServerOptions, create_app
+from tocsin.datacluster.api import create_app
 from tocsin.datacluster.service import Wanted
 from tocsin.demo import puller
 from tocsin.demo.audience import Audience
 from tocsin.demo.puller import Puller
 from tocsin.tokens import LOCAL_ADMIN
+from tocsin.web.server import ApiServer, ServerOptions
 
 
 @pytest.fixture

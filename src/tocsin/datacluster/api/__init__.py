@@ -2,6 +2,5 @@
 
 from tocsin.datacluster.api.app import create_app
 from tocsin.datacluster.api.limits import ApiLimits
-from tocsin.datacluster.api.server import ApiServer, ServerOptions, Tls
 
-__all__ = ["ApiLimits", "ApiServer", "ServerOptions", "Tls", "create_app"]
+__all__ = ["ApiLimits", "create_app"]

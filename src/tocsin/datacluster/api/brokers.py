@@ -9,15 +9,15 @@ import msgspec
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from tocsin.datacluster.api.auth import Who
-from tocsin.datacluster.api.bodies import check_items, read_json
 from tocsin.datacluster.api.context import Api, Shared
-from tocsin.datacluster.api.describe import encode, operation, reply, reply_bytes
 from tocsin.datacluster.api.pages import Pages, Positions, page_of, parse_positions
 from tocsin.datacluster.api.pulling import pull_waiting
 from tocsin.datacluster.service import BrokerView, ChannelPage
 from tocsin.model.position import START, Position
 from tocsin.tokens import Principal
+from tocsin.web.auth import Who
+from tocsin.web.bodies import check_items, read_json
+from tocsin.web.describe import encode, operation, reply, reply_bytes
 
 router = APIRouter(tags=["brokers"])
 

@@ -8,13 +8,13 @@ import msgspec
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from tocsin.datacluster.api.auth import Who
 from tocsin.datacluster.api.context import Shared
-from tocsin.datacluster.api.describe import encode, operation, reply, reply_bytes
 from tocsin.datacluster.api.named import NameAndType, find, pairs
 from tocsin.datacluster.api.pages import Page, page_of
 from tocsin.datacluster.service import ChannelView
 from tocsin.model.position import START, Position
+from tocsin.web.auth import Who
+from tocsin.web.describe import encode, operation, reply, reply_bytes
 
 router = APIRouter(tags=["channels"])
 

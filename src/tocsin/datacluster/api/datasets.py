@@ -6,11 +6,11 @@ import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from tocsin.datacluster.api.auth import Who
 from tocsin.datacluster.api.context import Shared
-from tocsin.datacluster.api.describe import operation, reply
 from tocsin.datacluster.api.named import NameAndType, find, pairs
 from tocsin.datacluster.service import DatasetView
+from tocsin.web.auth import Who
+from tocsin.web.describe import operation, reply
 
 router = APIRouter(tags=["datasets"])
 

@@ -6,9 +6,9 @@ import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from tocsin.datacluster.api.auth import Who
 from tocsin.datacluster.api.context import Shared
-from tocsin.datacluster.api.describe import operation, reply
+from tocsin.web.auth import Who
+from tocsin.web.describe import operation, reply
 
 router = APIRouter(tags=["feeds"])
 

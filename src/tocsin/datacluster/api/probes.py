@@ -10,11 +10,11 @@ from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
 from tocsin import __version__
-from tocsin.datacluster.api.auth import may_scrape
 from tocsin.datacluster.api.context import Shared
-from tocsin.datacluster.api.describe import operation, reply
 from tocsin.datacluster.metrics import CONTENT_TYPE
 from tocsin.errors import Unavailable
+from tocsin.web.auth import may_scrape
+from tocsin.web.describe import operation, reply
 
 router = APIRouter(tags=["probes"])
 

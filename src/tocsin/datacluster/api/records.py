@@ -13,8 +13,10 @@ import msgspec
 from fastapi import APIRouter, Header, Request
 from starlette.responses import Response
 
-from tocsin.datacluster.api.auth import Who
-from tocsin.datacluster.api.bodies import (
+from tocsin.datacluster.api.context import Shared
+from tocsin.datacluster.service import Receipt
+from tocsin.web.auth import Who
+from tocsin.web.bodies import (
     GZIP,
     LINES,
     check_items,
@@ -24,9 +26,7 @@ from tocsin.datacluster.api.bodies import (
     read_bytes,
     read_json,
 )
-from tocsin.datacluster.api.context import Shared
-from tocsin.datacluster.api.describe import lines_body, operation, reply
-from tocsin.datacluster.service import Receipt
+from tocsin.web.describe import lines_body, operation, reply
 
 router = APIRouter(tags=["records"])
 

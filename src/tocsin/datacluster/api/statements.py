@@ -8,11 +8,11 @@ import msgspec
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from tocsin.datacluster.api.auth import Who
-from tocsin.datacluster.api.bodies import read_json
 from tocsin.datacluster.api.context import Shared
-from tocsin.datacluster.api.describe import encode, operation, reply_bytes
 from tocsin.datacluster.service import Answer
+from tocsin.web.auth import Who
+from tocsin.web.bodies import read_json
+from tocsin.web.describe import encode, operation, reply_bytes
 
 router = APIRouter(tags=["statements"])
 

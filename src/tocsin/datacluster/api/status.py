@@ -10,8 +10,8 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from tocsin.datacluster.api.context import Shared
-from tocsin.datacluster.api.describe import operation, reply
 from tocsin.datacluster.service import Status
+from tocsin.web.describe import operation, reply
 
 router = APIRouter(tags=["status"])
 

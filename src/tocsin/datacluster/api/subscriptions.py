@@ -8,12 +8,12 @@ import msgspec
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from tocsin.datacluster.api.auth import Who
-from tocsin.datacluster.api.bodies import check_items, read_json
 from tocsin.datacluster.api.context import Shared
-from tocsin.datacluster.api.describe import operation, reply
 from tocsin.datacluster.service import Subscribed, SubscriptionView, Wanted
 from tocsin.errors import NotFound
+from tocsin.web.auth import Who
+from tocsin.web.bodies import check_items, read_json
+from tocsin.web.describe import operation, reply
 
 router = APIRouter(tags=["subscriptions"])
 

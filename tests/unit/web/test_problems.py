@@ -10,7 +10,7 @@ import pytest
 from support.asgi import AppClient
 from support.memory_cluster import MemoryCluster
 from tocsin import errors
-from tocsin.datacluster.api.problems import MAX_USERS, MEDIA_TYPE, STATUS, code_of, problem_of
+from tocsin.web.problems import MAX_USERS, MEDIA_TYPE, STATUS, code_of, problem_of
 
 SPAN = errors.Span(3, 14)
 

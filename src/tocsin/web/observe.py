@@ -7,19 +7,23 @@ kept: neither its headers nor its body reach the log.
 from __future__ import annotations
 
 import time
+from typing import Protocol
 
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tocsin.datacluster.api.problems import unexpected
-from tocsin.datacluster.metrics import Metrics
+from tocsin.web.problems import unexpected
 
 UNMATCHED = "(unmatched)"
 CLIENT_GONE = 499  # as others count requests whose sender left before the answer
 
 
+class HttpMetrics(Protocol):
+    def http(self, route: str, method: str, status: int, seconds: float) -> None: ...
+
+
 class Observe:
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, metrics: HttpMetrics) -> None:
         self._app, self._metrics = app, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tocsin.datacluster.api.problems import problem_of
 from tocsin.errors import Refused
+from tocsin.web.problems import problem_of
 
 
 class LoopbackOnly:

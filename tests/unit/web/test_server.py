@@ -12,15 +12,16 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from tocsin.datacluster.api import ApiServer, ServerOptions
 from tocsin.errors import Unavailable
+from tocsin.web.server import ApiServer, ServerOptions
 
 FREE_PORT = ServerOptions(port=0)
 
 PROGRAM = """
 import sys
 from support.memory_cluster import MemoryCluster
-from tocsin.datacluster.api import ApiServer, ServerOptions, create_app
+from tocsin.datacluster.api import create_app
+from tocsin.web.server import ApiServer, ServerOptions
 app = create_app(MemoryCluster(), verify=lambda token: None, insecure=True)
 server = ApiServer(app, ServerOptions(port=0), on_drain=lambda: print("draining", flush=True))
 print(server.url, flush=True)
@@ -64,7 +65,7 @@ def test_a_port_that_is_taken_is_told_as_such(app: FastAPI, server: ApiServer):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
 def test_a_signal_drains_and_ends_the_program_in_peace(number: signal.Signals):
-    support = str(Path(__file__).parents[3])
+    support = str(Path(__file__).parents[2])
     program = subprocess.Popen(
         [sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True, env={"PYTHONPATH": support}
     )

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from tocsin.datacluster.api.problems import MEDIA_TYPE, Problem
+from tocsin.web.problems import MEDIA_TYPE, Problem
 
 _REF = "#/components/schemas/{name}"
 

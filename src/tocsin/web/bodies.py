@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import anyio
 import msgspec
 from starlette.requests import Request
 
-from tocsin.datacluster.api.limits import ApiLimits
-from tocsin.datacluster.api.problems import InvalidRequest, MalformedBody, SlowBody, UnsupportedBody
 from tocsin.errors import LimitExceeded
+from tocsin.web.problems import InvalidRequest, MalformedBody, SlowBody, UnsupportedBody
 
 T = TypeVar("T")
 
@@ -26,7 +25,15 @@ IDENTITY, GZIP = "identity", "gzip"
 LINES = ("application/x-ndjson", "application/jsonl", "application/json", "text/plain")
 
 
-async def read_json(request: Request, kind: type[T], limits: ApiLimits) -> T:
+class BodyLimits(Protocol):
+    @property
+    def body_bytes(self) -> int: ...
+
+    @property
+    def body_timeout_s(self) -> float: ...
+
+
+async def read_json(request: Request, kind: type[T], limits: BodyLimits) -> T:
     """The body as ``kind``."""
     check_media_type(request, JSON)
     encoding(request, (IDENTITY,))

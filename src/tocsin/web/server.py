@@ -15,13 +15,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
+from typing import Protocol
 
 import uvicorn
 from fastapi import FastAPI
 
-from tocsin.datacluster.api.connection import ConnectionLimits, bounded
-from tocsin.datacluster.api.context import Api
 from tocsin.errors import Unavailable
+from tocsin.web.connection import ConnectionLimits, bounded
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 START_TIMEOUT_S = 30.0
@@ -47,6 +47,14 @@ class ServerOptions:
     max_connections: int = 2048  # beyond it a request is answered 503 by the server itself
     limits: ConnectionLimits = field(default_factory=ConnectionLimits)
     drain_timeout_s: float = 10.0  # for requests under way at the end
+
+
+class Drains(Protocol):
+    """What an application has at ``app.state.api``."""
+
+    def drain(self) -> None:
+        """From here on not ready, and requests that wait are answered."""
+        ...
 
 
 class ApiServer:
@@ -166,7 +174,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _drain(app: FastAPI, then: Callable[[], None] | None) -> Callable[[], None]:
-    api: Api = app.state.api
+    api: Drains = app.state.api
 
     def drain() -> None:
         api.drain()

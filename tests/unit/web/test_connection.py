@@ -16,9 +16,9 @@ from fastapi import FastAPI
 
 from support.memory_cluster import MemoryCluster
 from support.waiting import until
-from tocsin.datacluster.api import ApiServer, ServerOptions, Tls
-from tocsin.datacluster.api.connection import ConnectionLimits
 from tocsin.errors import Unavailable
+from tocsin.web.connection import ConnectionLimits
+from tocsin.web.server import ApiServer, ServerOptions, Tls
 
 Token = Callable[..., dict[str, str]]
 SHORT = ConnectionLimits(head_s=0.2, body_s=0.2, stall_s=0.2)
