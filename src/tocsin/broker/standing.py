@@ -74,11 +74,16 @@ async def stand_all(
 
 
 def _begin(session: Session, stood: Stood, starts: Mapping[Stream, str]) -> None:
+    """Follow each stream. Where the session is past a start already, it begins again there: the client drops echoes."""
     for stream, position in starts.items():
-        if stream not in session.follows:
-            follow = Follow(session.core.hub, stream, session.outlet, position)
-            session.follows[stream] = follow
-            stood.begun[stream] = (follow, None)
+        known = session.follows.get(stream)
+        if known is not None and known.position <= position:
+            continue
+        if known is not None:
+            known.stop()
+        follow = Follow(session.core.hub, stream, session.outlet, position)
+        session.follows[stream] = follow
+        stood.begun[stream] = (follow, None)
 
 
 async def _look_back(stood: Stood, stream: Stream) -> None:

@@ -144,6 +144,25 @@ def test_one_who_lost_its_position_begins_at_what_it_acknowledged():
     run(scenario)
 
 
+def test_a_subscription_is_resumed_where_it_says_though_its_stream_is_followed_already():
+    async def scenario():
+        async with world() as w:
+            async with w.client() as ann:
+                await ann.login("ann", topic("news"))
+            await eventually(lambda: not w.directory.online)
+            for i in range(4):
+                w.topics.put("news", b"%d" % i)
+            async with w.client() as ann:
+                await ann.login("ann")
+                assert await payloads(ann, 4) == [b"0", b"1", b"2", b"3"]
+                again = await ann.ask(Subscribe(2, "news", TopicTarget("news"), place(2)))
+                assert (again.subscription.position, again.subscription.recovered) == (place(2), True)
+                w.topics.put("news", b"4")
+                assert await payloads(ann, 3) == [b"2", b"3", b"4"]
+
+    run(scenario)
+
+
 def test_what_is_gone_is_told_as_a_gap_with_its_count():
     async def scenario():
         async with world(cache_bytes=0) as w, w.client() as keeper:
