@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
@@ -40,14 +40,21 @@ class CoreCollector(Collector):
         yield closes
 
 
-def render(registry: CollectorRegistry) -> bytes:
-    return generate_latest(registry)
+class Metrics:
+    """One broker's."""
 
+    def __init__(self, core: Core) -> None:
+        self._registry = CollectorRegistry()
+        self._registry.register(CoreCollector(core))
+        self._http = Histogram(
+            "tocsin_broker_http_seconds", "Time to answer.", ["route", "method", "status"], registry=self._registry
+        )
 
-def registry_of(core: Core) -> CollectorRegistry:
-    registry = CollectorRegistry()
-    registry.register(CoreCollector(core))
-    return registry
+    def http(self, route: str, method: str, status: int, seconds: float) -> None:
+        self._http.labels(route, method, str(status)).observe(seconds)
+
+    def render(self) -> bytes:
+        return generate_latest(self._registry)
 
 
 def _gauge(name: str, sentence: str, value: float) -> Metric:

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from tocsin.broker.core import Core
@@ -27,6 +26,7 @@ from tocsin.broker.residents import LocalResidents
 from tocsin.clock import Clock, SystemClock
 from tocsin.config import Broker
 from tocsin.errors import Unavailable
+from tocsin.web.connection import ConnectionLimits, bounded
 
 STEP_S = 1.0  # of the wheel
 BACKLOG = 4096
@@ -55,9 +55,16 @@ class BrokerServer:
     """Serves from ``start`` to ``stop``; ``port`` and ``url`` are known from the making on."""
 
     def __init__(
-        self, core: Core, app: FastAPI, *, origins: Sequence[str] = (), tls: ssl.SSLContext | None = None
+        self,
+        core: Core,
+        app: FastAPI,
+        *,
+        origins: Sequence[str] = (),
+        tls: ssl.SSLContext | None = None,
+        http_limits: ConnectionLimits | None = None,
     ) -> None:
         self._core, self._tls = core, tls
+        self._http_limits = http_limits or ConnectionLimits()
         self._socket = listening(core.settings.host, core.settings.port)
         self.port = int(self._socket.getsockname()[1])
         self._front = Front(core, origins, self._http(app))
@@ -108,7 +115,8 @@ class BrokerServer:
         )
         config.load()
         state = self._http_state = ServerState()
-        return lambda: H11Protocol(config, state, {})
+        protocol = bounded(self._http_limits)
+        return lambda: protocol(config, state, {})  # type: ignore[call-arg]
 
     async def _turn(self) -> None:
         """Turn the wheel, and see how late that is."""

@@ -1,0 +1,179 @@
+"""What the broker's port serves beside WebSockets: events and plain HTTP."""
+
+import asyncio
+import json
+
+import httpx
+import pytest
+import uvloop
+
+from broker_world import place, token_of, topic, world
+from tocsin.protocol.coordination import BrokerInfo, Placement
+
+NEWS = '{"kind":"topic","name":"news"}'
+
+
+def run(scenario):
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(asyncio.wait_for(scenario(), 30))
+
+
+def bearer(user="ann", *capabilities):
+    return {"Authorization": f"Bearer {token_of(user, capabilities or ('topic:*', 'publish:*'))}"}
+
+
+class Events:
+    """An event stream's client: gives (event, data, id) of each event that has data."""
+
+    def __init__(self, response):
+        self._lines = response.aiter_lines()
+
+    async def next(self):
+        fields = {}
+        while True:
+            line = await asyncio.wait_for(anext(self._lines), 10)
+            if not line and "data" in fields:
+                return fields["event"], json.loads(fields["data"]), fields.get("id")
+            name, _, value = line.partition(": ")
+            if name:
+                fields[name] = fields[name] + "\n" + value if name == "data" and name in fields else value
+
+
+async def eventually(holds):
+    for _ in range(1000):
+        if holds():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it never came to hold")
+
+
+def test_events_carry_positions_and_resume_from_the_last_id():
+    async def scenario():
+        async with world() as w, httpx.AsyncClient(base_url=w.server.url) as http:
+            asked = {"subscribe": [NEWS, '{"kind":"topic","name":"sport"}'], "token": token_of("ann")}
+            async with http.stream("GET", "/events", params=asked) as response:
+                assert response.headers["content-type"] == "text/event-stream"
+                events = Events(response)
+                kind, welcome, _ = await events.next()
+                assert (kind, {s["stream"] for s in welcome["subscriptions"]}) == (
+                    "welcome",
+                    {"topic:news", "topic:sport"},
+                )
+                w.topics.put("news", b'{"a":\n1}')
+                w.topics.put("sport", b"2")
+                got = [await events.next(), await events.next()]
+                assert {d["stream"]: d["payload"] for _, d, _ in got} == {"topic:news": {"a": 1}, "topic:sport": 2}
+                last = got[-1][2]
+            await eventually(lambda: not w.directory.online)
+            w.topics.put("news", b"3")
+            headers = {"Last-Event-ID": last, **bearer()}
+            async with http.stream("GET", "/events", headers=headers) as response:
+                events = Events(response)
+                await events.next()
+                _, data, _ = await events.next()
+                assert (data["payload"], data["through"]) == (3, place(2))
+                w.core.wheel.advance(w.core.now() + w.settings.heartbeat + 2)
+                w.topics.put("sport", b"4")
+                assert (await events.next())[1]["payload"] == 4
+
+    run(scenario)
+
+
+def test_events_of_another_brokers_user_are_redirected_there():
+    async def scenario():
+        async with world() as w, httpx.AsyncClient(base_url=w.server.url) as http:
+            w.directory.placed["ann"] = Placement("ann", "b2", "http://b2:1", 4, "", "nearest")
+            answer = await http.get("/events?subscribe=x%7B", headers=bearer())
+            assert answer.status_code == 400
+            answer = await http.get("/events?a=b", headers={"Last-Event-ID": "e30=", **bearer()})
+            assert answer.status_code == 307
+            assert answer.headers["location"] == "http://b2:1/events?a=b&last_event_id=e30%3D"
+
+    run(scenario)
+
+
+def test_a_move_ends_an_event_stream():
+    async def scenario():
+        async with (
+            world() as w,
+            httpx.AsyncClient(base_url=w.server.url) as http,
+            http.stream("GET", "/events", params={"subscribe": NEWS}, headers=bearer()) as response,
+        ):
+            events = Events(response)
+            await events.next()
+            await w.residents.send("ann", 2, BrokerInfo("b2", "http://b2:1"), "T")
+            kind, data, _ = await events.next()
+            assert (kind, data["url"]) == ("move", "http://b2:1")
+            assert (await events.next())[1]["code"] == 4100
+            with pytest.raises(StopAsyncIteration):
+                await events.next()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("headers", "query", "status"),
+    [
+        pytest.param({}, "", 401, id="nobody is anonymous"),
+        pytest.param({"Authorization": "Bearer x"}, "", 401, id="a bad token"),
+        pytest.param(bearer() | {"Last-Event-ID": "!"}, "", 400, id="an id of nobody's"),
+        pytest.param(bearer() | {"Origin": "https://evil.example"}, "", 403, id="a page of another origin"),
+    ],
+)
+def test_events_that_do_not_begin(headers, query, status):
+    async def scenario():
+        async with world() as w, httpx.AsyncClient(base_url=w.server.url) as http:
+            assert (await http.get(f"/events{query}", headers=headers)).status_code == status
+            await eventually(lambda: not w.core.outlets)
+            assert not w.directory.online
+
+    run(scenario)
+
+
+def test_publishing_over_http():
+    async def scenario():
+        async with world() as w, httpx.AsyncClient(base_url=w.server.url) as http, w.client() as ann:
+            await ann.login("ann", topic("a/b"))
+            answer = await http.post("/topics/a/b/messages", headers=bearer("bob"), content=b'{"x": [1, 2]}')
+            assert answer.json() == {"topic": "a/b", "position": place(1)}
+            assert bytes((await ann.next()).payload) == b'{"x": [1, 2]}'
+            refused = {
+                401: await http.post("/topics/a/messages", content=b"1"),
+                403: await http.post("/topics/a/messages", headers=bearer("bob", "publish:b"), content=b"1"),
+                400: await http.post("/topics/a/messages", headers=bearer(), content=b"{"),
+                413: await http.post("/topics/a/messages", headers=bearer(), content=b'"' + b"x" * 70_000 + b'"'),
+            }
+            for status, answer in refused.items():
+                assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
+                assert answer.json()["status"] == status
+
+    run(scenario)
+
+
+def test_notices_reach_the_upstream():
+    async def scenario():
+        async with world() as w, httpx.AsyncClient(base_url=w.server.url) as http:
+            assert (await http.post("/notify", headers=bearer("cluster"), content=b"{}")).status_code == 204
+            assert w.topics.log["noticed"] == [("cluster", b"{}")]
+            assert (await http.post("/notify", content=b"{}")).status_code == 401
+
+    run(scenario)
+
+
+def test_what_supervisors_ask():
+    async def scenario():
+        async with world(drain_timeout=0.0) as w, httpx.AsyncClient(base_url=w.server.url) as http, w.client() as ann:
+            await ann.login("ann")
+            assert (await http.get("/healthz")).json() == {"alive": True}
+            assert (await http.get("/readyz")).json() == {"ready": True}
+            assert (await http.get("/version")).json()["broker"] == "broker-1"
+            assert (await http.get("/metrics")).status_code == 401
+            text = (await http.get("/metrics", headers=bearer("ops", "read"))).text
+            assert "tocsin_broker_connections 1.0" in text
+            assert "/messages" in (await http.get("/openapi.json")).text
+            assert (await http.get("/nowhere")).json()["type"] == "urn:tocsin:no-such-route"
+            assert (await http.get("/connected")).status_code == 404
+            await w.server.drain(w.residents, asyncio.Event())
+            assert (await http.get("/readyz")).status_code == 503
+
+    run(scenario)
