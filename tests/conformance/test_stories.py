@@ -268,6 +268,7 @@ async def test_after_these_codes_a_client_asks_where_it_belongs(world: World, co
     peer = await world.b.peer()
     login = await resumed(peer)
     assert (login["ticket"], len(login["subscriptions"])) == ("t1", 1)
+    await peer.done("confirm")
     assert world.coordinator.asked == [("/users/ann/placement", "Bearer secret", {"location": [1.0, 2.0]})] * 2
 
 

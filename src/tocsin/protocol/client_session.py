@@ -7,7 +7,8 @@ Rules kept here:
 * Every login names all subscriptions with the positions reached, so nothing that arrived is asked again
   and nothing that did not is left out. What arrives on two links is taken once, by its position.
 * Make before break: a move's destination serves only when it has welcomed us and answered our
-  confirmation; until then the source does, and if the destination fails, nothing has happened.
+  confirmation; until then the source does, and if the destination fails, nothing has happened. Whoever
+  came with a ticket confirms.
 * A request that was sent and lost its link fails as uncertain; one that was not sent waits for a link.
   Subscribing and unsubscribing may be said twice, so they are.
 * After a break the code says what to do (``tocsin.protocol.codes``); pauses are drawn between nothing
@@ -257,6 +258,7 @@ class ClientSession:
         self._out.append(do.Connected(message.user, message.broker))
         if link.is_move:
             link.phase = Phase.CONFIRMING
+        if link.ticket is not None:
             self._send(link, Asked("confirm"), messages.Confirm)
         if not link.is_move or self._current is None:
             self._promote(now, link)

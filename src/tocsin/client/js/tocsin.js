@@ -533,10 +533,8 @@ class Session {
     for (const standing of message.subscriptions) this.#stands(link, standing);
     for (const { id, code, detail } of refused) this.#refused(id, new TocsinError(code, detail));
     Object.assign(this, { user: message.user, broker: message.broker, isConnected: true });
-    if (link.isMove) {
-      link.phase = "confirming";
-      this.#send(link, { kind: "confirm" }, { type: "confirm" });
-    }
+    if (link.isMove) link.phase = "confirming";
+    if (link.ticket !== null) this.#send(link, { kind: "confirm" }, { type: "confirm" });
     if (!link.isMove || !this.#current) this.#promote(link);
     clearTimeout(this.#timers.get("connect"));
     this.#timers.delete("connect");
