@@ -12,7 +12,7 @@ from tocsin.broker.core import Core, Keys
 from tocsin.broker.residents import LocalResidents
 from tocsin.broker.server import BrokerServer, make_hub, tls_context, until_signal
 from tocsin.broker.upstream.assembly import Sources
-from tocsin.broker.upstream.routes import peer_routes
+from tocsin.broker.upstream.routes import MESSAGES, peer_routes
 from tocsin.config import Config
 from tocsin.tokens import ensure_secret, verify
 
@@ -34,8 +34,9 @@ async def serve(config: Config) -> None:
     residents = LocalResidents(core)
     origins = config.http.allowed_origins.split()
     app = create_app(
-        core, sources.notices, [peer_routes(sources.topics)], origins=origins, open_metrics=config.http.open_metrics
-    )
+        core, sources.notices, [peer_routes(sources.topics)], MESSAGES,
+        origins=origins, open_metrics=config.http.open_metrics,
+    )  # fmt: skip
     tls = tls_context(config.http.tls_certificate, config.http.tls_key)
     server = BrokerServer(core, app, origins=origins, tls=tls)
     sources.url = server.url

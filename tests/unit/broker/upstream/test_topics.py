@@ -41,9 +41,7 @@ def test_one_who_comes_back_gets_the_rest_or_an_exact_gap(payloads: list[bytes],
 
 
 @given(lists(binary(max_size=9)), lists(binary(max_size=9)), integers(0, 50))
-def test_a_log_that_is_handed_over_goes_on(
-    before: list[bytes], after: list[bytes], at: int
-) -> None:
+def test_a_log_that_is_handed_over_goes_on(before: list[bytes], after: list[bytes], at: int) -> None:
     here, stayed = Log(WIDE, 5), Log(WIDE, 5)
     for payload in before:
         here.append(payload)

@@ -1,0 +1,179 @@
+"""Topics across brokers: one stamps, all follow, and what moves moves without a hole."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from support.topic_brokers import SECRET, LocalBroker, Subscriber, agree, brokers
+from tocsin.broker.upstream.topics import owner_of
+from tocsin.errors import Refused, Unavailable
+from tocsin.protocol.targets import TopicTarget
+from tocsin.tokens import Principal, mint
+
+ANN = Principal("ann", ("publish:*", "topic:*"))
+NAMES = ("a", "b", "c")
+
+
+def run(story: Coroutine[Any, Any, None]) -> None:
+    async def bounded() -> None:
+        await asyncio.wait_for(story, 60)
+
+    asyncio.run(bounded())
+
+
+def topic_of(owner: str, among: tuple[str, ...] = NAMES) -> str:
+    return next(f"t{n}" for n in range(1000) if owner_of(f"t{n}", among) == owner)
+
+
+async def publish(broker: LocalBroker, topic: str, *numbers: int) -> list[str]:
+    return [await broker.sources.topics.publish(topic, b"%d" % n, ANN) for n in numbers]
+
+
+def test_everyone_gets_everything_in_one_order_wherever_it_is_published() -> None:
+    async def story() -> None:
+        async with brokers(*NAMES) as (a, b, c):
+            topic = topic_of("b")
+            async with (
+                Subscriber(a.info.url, topic) as at_a,
+                Subscriber(b.info.url, topic) as at_b,
+                Subscriber(c.info.url, topic) as at_c,
+            ):
+                assert at_a.position == at_b.position == at_c.position
+                await asyncio.gather(*(publish(broker, topic, *range(n, n + 20)) for n, broker in enumerate((a, b, c))))
+                orders = [await one.until(60) for one in (at_a, at_b, at_c)]
+                assert orders[0] == orders[1] == orders[2]
+                assert at_a.gaps == []
+
+    run(story())
+
+
+def test_a_topic_moves_to_a_broker_that_joins_without_a_hole() -> None:
+    async def story() -> None:
+        async with brokers("a", "b") as (a, b):
+            topic = topic_of("c")
+            async with Subscriber(a.info.url, topic) as at_a, Subscriber(b.info.url, topic) as at_b:
+                before = await publish(a, topic, *range(10))
+                c = LocalBroker("c")
+                await c.start()
+                agree([a, b, c], heard_by=[c])  # the others learn it later
+                first = await publish(c, topic, 10)
+                agree([a, b, c], heard_by=[a])
+                await publish(a, topic, 11, 12)
+                agree([a, b, c], heard_by=[b])
+                last = await publish(b, topic, *range(13, 20))
+                assert await at_a.until(20) == await at_b.until(20) == list(range(20))
+                assert at_a.gaps == at_b.gaps == []
+                assert before + first < last
+                async with Subscriber(c.info.url, topic, position=before[3]) as back:
+                    assert await back.until(16) == list(range(4, 20))
+                    assert back.recovered
+                await c.stop()
+
+    run(story())
+
+
+def test_a_broker_that_drains_hands_its_topics_over_even_those_that_nobody_follows() -> None:
+    async def story() -> None:
+        async with brokers(*NAMES) as (a, b, c):
+            quiet, busy = topic_of("c"), "x" + topic_of("c")
+            while owner_of(busy, NAMES) != "c":
+                busy += "x"
+            stamped = await publish(a, quiet, 1, 2, 3)
+            async with Subscriber(a.info.url, busy) as at_a, Subscriber(c.info.url, busy) as at_c:
+                await publish(b, busy, 1)
+                agree([a, b], heard_by=[a, b, c])
+                await publish(c, busy, 2)
+                await publish(b, busy, 3)
+                assert await at_a.until(3) == await at_c.until(3) == [1, 2, 3]
+                assert at_a.gaps == at_c.gaps == []
+            while c.sources.topics.unsettled:
+                await asyncio.sleep(0.02)
+            async with Subscriber(b.info.url, quiet, position=stamped[0]) as back:
+                assert await back.until(2) == [2, 3]
+
+    run(story())
+
+
+def test_when_the_owner_dies_its_subscribers_are_told_a_gap_and_go_on() -> None:
+    async def story() -> None:
+        async with brokers(*NAMES) as (a, b, c):
+            topic = topic_of("c")
+            async with Subscriber(a.info.url, topic) as at_a, Subscriber(b.info.url, topic) as at_b:
+                await publish(a, topic, 1, 2)
+                await at_a.until(2)
+                await at_b.until(2)
+                await c.die()
+                with pytest.raises(Unavailable):
+                    await publish(a, topic, 99)
+                agree([a, b])
+                (position,) = await publish(b, topic, 3)
+                assert await at_a.until(3) == await at_b.until(3) == [1, 2, 3]
+                assert at_a.gaps == at_b.gaps == [("owner", None)]
+                assert at_a.position == at_b.position == position
+
+    run(story())
+
+
+def test_an_owner_that_lost_its_memory_begins_a_new_epoch_above_what_others_saw() -> None:
+    async def story() -> None:
+        async with brokers("a", "b") as (a, b):
+            topic = topic_of("b", ("a", "b"))
+            async with Subscriber(a.info.url, topic) as at_a:
+                await publish(a, topic, 1)
+                await at_a.until(1)
+                port = b.server.port
+                await b.die()
+                again = LocalBroker("b", port)
+                await again.start()
+                agree([a, again])
+                await publish(a, topic, 2)
+                assert await at_a.until(2) == [1, 2]
+                assert at_a.gaps == [("owner", None)]
+                await again.stop()
+
+    run(story())
+
+
+def test_one_who_comes_back_to_another_broker_gets_the_history_of_the_owner() -> None:
+    async def story() -> None:
+        async with brokers("a", "b", upstream__topic_messages="5", upstream__topic_page="8 B") as (a, b):
+            topic = topic_of("b", ("a", "b"))
+            stamped = await publish(b, topic, *range(10, 20))
+            async with Subscriber(a.info.url, topic, position=stamped[6]) as back:
+                assert await back.until(3) == [17, 18, 19]
+                assert back.recovered
+            async with Subscriber(a.info.url, topic, position=stamped[1]) as late:
+                assert await late.until(5) == [15, 16, 17, 18, 19]
+                assert late.gaps == [("retention", 3)]
+
+    run(story())
+
+
+def test_topics_need_their_capabilities() -> None:
+    async def story() -> None:
+        async with brokers("a") as (a,):
+            some = Principal("bob", ("publish:other", "topic:other"))
+            with pytest.raises(Refused):
+                await a.sources.topics.publish("news", b"1", some)
+            with pytest.raises(Refused):
+                await a.sources.topics.check(TopicTarget("news"), some)
+            await a.sources.topics.check(TopicTarget("other"), some)
+
+    run(story())
+
+
+def test_a_peer_that_takes_another_for_the_owner_is_told_so() -> None:
+    async def story() -> None:
+        async with brokers("a", "b") as (a, b):
+            topic = topic_of("b", ("a", "b"))
+            peer = Principal("b", ("broker:b",))
+            with pytest.raises(Unavailable):
+                await a.sources.topics.check(TopicTarget(topic), peer)
+            assert mint(SECRET, "b", ["broker:b"], 60)
+            assert await b.sources.topics.publish(topic, b"1", peer)
+
+    run(story())
