@@ -191,7 +191,7 @@ class Select:
 @dataclass(frozen=True, slots=True)
 class Coordinator:
     host: str = text("127.0.0.1", "Address the coordinator binds.", pattern=r"\S+", expected="a host name or address")
-    port: int = integer(8425, "The coordinator's port; 0 takes a free one.", low=0, high=65535)
+    port: int = integer(8440, "The coordinator's port; 0 takes a free one.", low=0, high=65535)
     insecure: bool = flag(False, "Everyone is admin without a token; allowed on loopback only.")
     store: str = text(
         "",
@@ -329,7 +329,7 @@ class Broker:
     )
     replays: int = integer(16, "Reads of a stream's past under way at once.", low=1, high=10_000)
     retry_pause: Seconds = duration("1s", "Pause before a read of a stream's past is tried again.", high="10m")
-    max_message_bytes: Bytes = size("64 kB", "Longest message of a client.", low="1 kB", high="64 MB")
+    max_message_bytes: Bytes = size("256 kB", "Longest message of a client.", low="1 kB", high="64 MB")
     max_notice_bytes: Bytes = size("1 MB", "Longest notice of the data cluster.", low="1 kB", high="1 GB")
     max_messages_per_s: float = number(
         100.0, "Messages a second that a client may send, in the mean; twice as many at once."
@@ -428,7 +428,7 @@ class Auth:
 class Client:
     coordinator: str = text(
         "",
-        "Address of the coordinator that tells a client its broker, such as `http://127.0.0.1:8440`.",
+        "Address of the coordinator that tells a client its broker, such as `http://127.0.0.1:8425`.",
         pattern=r"(https?://\S+)?",
         expected="http://host:port or https://host:port",
     )
