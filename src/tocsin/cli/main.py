@@ -13,7 +13,22 @@ from typing import Annotated
 import typer
 
 from tocsin import __version__
-from tocsin.cli import broker, channel, cluster, config, demo, doctor, load, sql, status, token, version
+from tocsin.cli import (
+    broker,
+    channel,
+    cluster,
+    config,
+    demo,
+    doctor,
+    load,
+    login,
+    publish,
+    sql,
+    status,
+    subscribe,
+    token,
+    version,
+)
 from tocsin.cli.commands import Command, Group
 from tocsin.cli.output import tell
 from tocsin.errors import TocsinError
@@ -34,7 +49,10 @@ app.command("demo", rich_help_panel="Run", cls=Command)(demo.demo)
 app.command("sql", rich_help_panel="Use", cls=Command)(sql.sql)
 app.command("load", rich_help_panel="Use", cls=Command)(load.load)
 app.add_typer(channel.app, name="channel", rich_help_panel="Use")
+app.command("subscribe", rich_help_panel="Use", cls=Command)(subscribe.subscribe)
+app.command("publish", rich_help_panel="Use", cls=Command)(publish.publish)
 app.command("status", rich_help_panel="Use", cls=Command)(status.status)
+app.command("login", rich_help_panel="Set up", cls=Command)(login.login)
 app.command("token", rich_help_panel="Set up", cls=Command)(token.token)
 app.add_typer(config.app, name="config", rich_help_panel="Set up")
 app.command("doctor", rich_help_panel="Set up", cls=Command)(doctor.doctor)

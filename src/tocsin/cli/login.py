@@ -1,0 +1,51 @@
+"""``tocsin login``: try a token at a broker, and keep it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+import typer
+
+from tocsin.cli.options import ConfigFile, DataDir, Json, Sets, Token, settings
+from tocsin.cli.output import note, print_json
+from tocsin.cli.people import BrokerUrl, CoordinatorUrl, Kept, keep, login_path, session_options
+from tocsin.client import connect
+from tocsin.errors import BadArgument
+from tocsin.units import counted
+
+
+def login(
+    coordinator: CoordinatorUrl = None,
+    broker: BrokerUrl = None,
+    token: Token = None,
+    forget: Annotated[bool, typer.Option("--forget", help="Remove what was kept instead.")] = False,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+    sets: Sets = None,
+) -> None:
+    """Log in with a [bold]token[/bold], and keep it for [bold]subscribe[/bold] and [bold]publish[/bold].
+
+    Example: tocsin login --coordinator https://tocsin.example --token "$TOKEN"
+    """
+    chosen = settings(config, sets, {"cluster.data_dir": data_dir}).config
+    if forget:
+        login_path(chosen).unlink(missing_ok=True)
+        return
+    if token is None:
+        raise BadArgument("--token", "the token to keep", None)
+    options = session_options(chosen, coordinator, broker, token, None)
+    found = asyncio.run(_try(options))
+    path = keep(chosen, Kept(token, options["coordinator"], options["broker"]))
+    if as_json:
+        print_json({**found, "file": str(path)})
+    else:
+        held = counted(len(found["subscriptions"]), "subscription")
+        note(f"Logged in as {found['user']!r} at the broker {found['broker']!r}, with {held}. Kept in {path}.")
+
+
+async def _try(options: dict[str, Any]) -> dict[str, Any]:
+    async with connect(**options) as session:
+        held = [standing.id for standing in await session.held()]
+        return {"user": session.user, "broker": session.broker, "subscriptions": held}

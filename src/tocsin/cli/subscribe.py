@@ -1,0 +1,96 @@
+"""``tocsin subscribe``: follow a channel or a topic, one line a notification."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from tocsin.cli.options import ConfigFile, DataDir, Json, Sets, Token, settings
+from tocsin.cli.output import note, print_json
+from tocsin.cli.people import BrokerUrl, CoordinatorUrl, UserName, session_options
+from tocsin.client import Gap, Notification, channel, connect, topic
+from tocsin.errors import BadArgument
+from tocsin.protocol.targets import Target
+
+
+def subscribe(
+    name: Annotated[str, typer.Argument(help="A channel, or with --topic a topic.")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[ARG=VALUE]...", help="The channel's arguments.")
+    ] = None,
+    is_topic: Annotated[bool, typer.Option("--topic", help="The name is a topic's.")] = False,
+    count: Annotated[int | None, typer.Option(help="End after so many notifications.", min=1)] = None,
+    id: Annotated[str | None, typer.Option(help="Name of the subscription.", show_default="from what it names")] = None,
+    end: Annotated[bool, typer.Option("--end", help="End the subscription when the command ends.")] = False,
+    coordinator: CoordinatorUrl = None,
+    broker: BrokerUrl = None,
+    token: Token = None,
+    user: UserName = None,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+    sets: Sets = None,
+) -> None:
+    """Print the notifications of a [bold]channel[/bold] or a [bold]topic[/bold], one line of JSON each.
+
+    The subscription stays when the command ends, and goes on where it stopped when the command is run again, unless
+    --end is given. Gaps are told on standard error, with --json among the notifications.
+
+    Example: tocsin subscribe Near kind=fire x=120.0 y=80.0
+    """
+    chosen = settings(config, sets, {"cluster.data_dir": data_dir}).config
+    target = parse_target(name, arguments or [], is_topic=is_topic)
+    options = session_options(chosen, coordinator, broker, token, user)
+    asyncio.run(_follow(options, target, id, count, end, as_json))
+
+
+def parse_target(name: str, arguments: list[str], *, is_topic: bool) -> Target:
+    if is_topic and arguments:
+        raise BadArgument("arguments", "none for a topic", " ".join(arguments))
+    return topic(name) if is_topic else channel(name, **dict(map(_argument, arguments)))
+
+
+async def _follow(
+    options: dict[str, Any], target: Target, id: str | None, count: int | None, end: bool, as_json: bool
+) -> None:
+    async with connect(**options) as session:
+        subscription = await session.subscribe(target, id=id)
+        note(f"Subscribed as {session.user!r} at the broker {session.broker!r}: {subscription.id}")
+        left = count
+        async for item in subscription:
+            _print(item, as_json)
+            if left is not None and isinstance(item, Notification):
+                left -= 1
+                if left == 0:
+                    break
+        if end:
+            await subscription.unsubscribe()
+
+
+def _print(item: Notification | Gap, as_json: bool) -> None:
+    if isinstance(item, Gap):
+        gap = {"gap": {"after": item.after, "through": item.through, "count": item.count, "reason": item.reason}}
+        if as_json:
+            print_json(gap)
+        else:
+            note(f"Missed {'an unknown number' if item.count is None else item.count} here: {item.reason}.")
+    elif as_json:
+        print_json({"position": item.through, "payload": item.payload})
+    else:
+        print_json(item.payload)
+    sys.stdout.flush()
+
+
+def _argument(text: str) -> tuple[str, Any]:
+    """``name=value``; the value is JSON where it reads as such, else a text."""
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise BadArgument("arguments", "NAME=VALUE", text)
+    try:
+        return name, msgspec.json.decode(value)
+    except msgspec.DecodeError:
+        return name, value
