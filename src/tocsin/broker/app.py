@@ -18,6 +18,7 @@ from tocsin.web.app import add_errors, add_middleware, add_routes, describe, new
 from tocsin.web.auth import Who, may_scrape
 from tocsin.web.bodies import decode, read_bytes
 from tocsin.web.describe import operation, reply
+from tocsin.web.problems import MalformedBody
 
 probes = APIRouter(tags=["probes"])
 guarded = APIRouter(tags=["broker"])
@@ -111,7 +112,7 @@ async def publish(topic: str, request: Request, who: Who, api: Shared) -> Respon
     """Answered when the topic's owner has stamped it."""
     settings = api.core.settings
     payload = await read_bytes(request, settings.max_message_bytes, settings.login_timeout)
-    decode(payload, msgspec.Raw)
+    _check_json(payload)
     return reply(PublishedAt(topic, await api.core.publisher.publish(topic, payload, who)))
 
 
@@ -120,3 +121,12 @@ async def notify(request: Request, who: Who, api: Shared) -> Response:
     settings = api.core.settings
     await api.notices.noticed(await read_bytes(request, settings.max_notice_bytes, settings.login_timeout), who)
     return Response(status_code=204)
+
+
+def _check_json(payload: bytes) -> None:
+    """One JSON value in UTF-8: it goes out to others as it is."""
+    try:
+        payload.decode()
+    except UnicodeDecodeError as error:
+        raise MalformedBody(f"expected JSON in UTF-8: {error}") from None
+    decode(payload, msgspec.Raw)

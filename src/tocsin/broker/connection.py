@@ -114,6 +114,9 @@ class Connection(Outlet):
         self.end(code)
         return self._closes_at
 
+    def trust(self) -> None:
+        self._parser.max_message_size = 2 * self.core.settings.max_message_bytes
+
     # --- in -----------------------------------------------------------------------------------------------
 
     def _received(self, frame: Frame) -> None:
@@ -131,6 +134,11 @@ class Connection(Outlet):
             if not frame.fin:
                 return
             message, self._parts = bytes(self._parts), None
+        try:
+            message.decode()  # what is published goes out to others in text frames, which have to be UTF-8
+        except UnicodeDecodeError:
+            self.end(BAD_MESSAGE)
+            return
         try:
             self.session.receive(message)
         except Exception:

@@ -19,8 +19,8 @@ from tocsin.broker.timers import Wheel
 from tocsin.broker.users import Subscription, User, Users
 from tocsin.clock import Clock, SystemClock
 from tocsin.config import Broker
-from tocsin.errors import AlreadyExists, LimitExceeded, Unavailable
-from tocsin.protocol.codes import GOING_AWAY, Code
+from tocsin.errors import AlreadyExists, LimitExceeded, TocsinError, Unavailable
+from tocsin.protocol.codes import GOING_AWAY, SILENT, Code
 from tocsin.protocol.messages import Wanted
 from tocsin.protocol.targets import target_key
 from tocsin.tokens import Principal
@@ -73,6 +73,7 @@ class Core:
         self.outlets: set[Outlet] = set()
         self.closes: Counter[str] = Counter()
         self.is_draining = False
+        self._tasks: set[asyncio.Task[None]] = set()
         self.on_left: Callable[[User], None] | None = None
 
     # --- connections --------------------------------------------------------------------------------------
@@ -110,6 +111,8 @@ class Core:
             if self.is_draining and name not in self.users:
                 raise Unavailable("the broker is stopping and takes nobody new")
             held = self.users.get(name)
+            for left_behind in [s for s in held.sessions if s.id == session.id] if held else ():
+                left_behind.outlet.end(SILENT)  # the same client, on a connection that it has lost
             if held is not None and len(held.sessions) >= self.settings.max_user_connections:
                 raise LimitExceeded("connections of one user", self.settings.max_user_connections)
             user = self.users.enter(name, admitted.version)
@@ -123,7 +126,9 @@ class Core:
         user.sessions.remove(session)
         self.users.changed(user)
         if user.is_peer:
-            asyncio.get_running_loop().create_task(self.let_go_all(user))
+            task = asyncio.get_running_loop().create_task(self.let_go_all(user))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
             return
         self.directory.logged_out(user.name, session.id)
         if self.on_left is not None:
@@ -179,11 +184,14 @@ class Core:
             await self.holding.let_go(subscription.stream, subscription.target)
 
     async def _hold(self, user: User, wanted: Wanted, key: str) -> Subscription:
-        limit = self.settings.max_subscriptions
-        if len(user.subscriptions) >= limit and not user.is_peer:
-            raise LimitExceeded("subscriptions of one user", limit)
+        self._check_room(user)
         stream = await self.holding.hold(wanted.target)
         known = user.subscriptions.get(wanted.id)
+        try:
+            self._check_room(user, 0 if known else 1)
+        except TocsinError:
+            await self.holding.let_go(stream, wanted.target)
+            raise
         if known is not None:  # another session was quicker
             await self.holding.let_go(stream, wanted.target)
             return known
@@ -191,3 +199,12 @@ class Core:
         user.subscriptions[wanted.id] = made
         self.users.changed(user)
         return made
+
+    def _check_room(self, user: User, more: int = 1) -> None:
+        """LimitExceeded if the user would hold too much; Unavailable if it is held here no more."""
+        if user.is_peer:
+            return
+        if self.users.get(user.name) is not user:
+            raise Unavailable(f"{user.name!r} was placed elsewhere meanwhile")
+        if len(user.subscriptions) + more > self.settings.max_subscriptions:
+            raise LimitExceeded("subscriptions of one user", self.settings.max_subscriptions)

@@ -53,6 +53,9 @@ class Outlet(asyncio.Protocol):
         """Say why, then close."""
         raise NotImplementedError
 
+    def trust(self) -> None:
+        """The peer is a broker, which forwards messages that were held to our limits already."""
+
     def due(self, now: float) -> float | None:
         """Look at the connection; when to look again, or None when it is closed."""
         raise NotImplementedError

@@ -62,9 +62,10 @@ class BrokerServer:
         origins: Sequence[str] = (),
         tls: ssl.SSLContext | None = None,
         http_limits: ConnectionLimits | None = None,
+        max_http: int = 2048,
     ) -> None:
         self._core, self._tls = core, tls
-        self._http_limits = http_limits or ConnectionLimits()
+        self._http_limits, self._max_http = http_limits or ConnectionLimits(), max_http
         self._socket = listening(core.settings.host, core.settings.port)
         self.port = int(self._socket.getsockname()[1])
         self._front = Front(core, origins, self._http(app))
@@ -111,8 +112,9 @@ class BrokerServer:
 
     def _http(self, app: FastAPI) -> Callable[[], asyncio.Protocol]:
         config = uvicorn.Config(
-            app, ws="none", log_config=None, access_log=False, server_header=False, proxy_headers=False, lifespan="off"
-        )
+            app, ws="none", log_config=None, access_log=False, server_header=False, proxy_headers=False, lifespan="off",
+            limit_concurrency=self._max_http,
+        )  # fmt: skip
         config.load()
         state = self._http_state = ServerState()
         protocol = bounded(self._http_limits)

@@ -25,7 +25,17 @@ from tocsin.broker.stream import Stream
 from tocsin.broker.users import Subscription, User
 from tocsin.errors import BadArgument, LimitExceeded, NotFound, TocsinError, Unauthenticated
 from tocsin.protocol.codec import from_client
-from tocsin.protocol.codes import BAD_MESSAGE, BAD_TOKEN, CROWDED, INTERNAL, LOGGED_OUT, LOGIN_FIRST, MOVED, Code
+from tocsin.protocol.codes import (
+    BAD_MESSAGE,
+    BAD_TOKEN,
+    CROWDED,
+    GOING_AWAY,
+    INTERNAL,
+    LOGGED_OUT,
+    LOGIN_FIRST,
+    MOVED,
+    Code,
+)
 from tocsin.protocol.messages import (
     Accepted,
     Ack,
@@ -57,7 +67,12 @@ if TYPE_CHECKING:
     from tocsin.broker.outlet import Outlet
 
 log = logging.getLogger(__name__)
-_CLOSES: Mapping[str, Code] = {"unauthenticated": BAD_TOKEN, "moved": MOVED, "limit-exceeded": CROWDED}
+_CLOSES: Mapping[str, Code] = {
+    "unauthenticated": BAD_TOKEN,
+    "moved": MOVED,
+    "limit-exceeded": CROWDED,
+    "unavailable": GOING_AWAY,
+}
 
 
 class Session:
@@ -227,6 +242,8 @@ class Session:
         admitted = await self.core.admission.admit(message.token, message.ticket, self.id)
         self.user = self.core.enter(self, admitted)
         self.principal, self.is_moving = admitted.principal, admitted.by_ticket
+        if admitted.is_peer:
+            self._outlet.trust()
         self._ends_at = self.core.monotonic_of(admitted.ends_at)
         brought = {w.id: w for w in message.subscriptions}
         held = {s.id: Wanted(s.id, s.target) for s in self.user.subscriptions.values()}
