@@ -12,7 +12,7 @@ PYTEST := $(PY) -m pytest -rs --durations=5 --durations-min=1
 WITH_JAVA := JAVA_HOME="$$($(PY) -m tocsin.java ensure --constraints constraints.txt)" && export JAVA_HOME &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench papers kills kafka clean distclean
+.PHONY: help setup demo test check format bench papers kills chaos kafka clean distclean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,12 +45,15 @@ papers: $(READY) ## Check the sentences of the papers that the code implements
 kills: $(READY) ## Kill the whole cluster a dozen times while it is fed (a few minutes)
 	@$(WITH_JAVA) TOCSIN_TEST_KILLS=12 $(PYTEST) tests/integration/test_kill_cluster.py
 
+chaos: $(READY) ## Hurt a whole system under traffic, 200 seeds (over an hour); ARGS="--seeds 1:5" for fewer
+	@$(WITH_JAVA) $(VENV)/bin/tocsin chaos --seeds 1:200 $(ARGS)
+
 kafka: $(KAFKA_READY) ## Fetch a real Kafka with Maven and test the Kafka feed against it
 	@if command -v mvn > /dev/null; then kafka/fetch; else echo "Maven (mvn) is not here: the Kafka tests are skipped"; fi
 	@$(WITH_JAVA) $(PYTEST) -m kafka tests
 
 clean: ## Remove caches and what demos and tests left
-	@rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .demo dist spark-warehouse metastore_db derby.log
+	@rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .demo .chaos dist spark-warehouse metastore_db derby.log
 	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean ## Remove the environment and fetched jars as well

@@ -15,6 +15,7 @@ from tocsin.errors import TocsinError
 from tocsin.protocol.targets import Target
 
 PATIENCE_S = 60.0
+_EXCUSES = {"slow", "retention"}  # more is published than is kept for those who do not read it
 RECEIVE_BYTES = 2048  # of the socket of one who does not read
 
 
@@ -32,6 +33,7 @@ class Person:
         self._reads = asyncio.Event()
         self._reads.set()
         self._lives = 0
+        self._was_slow = False  # once is enough: the burst that it follows may come again
         self.is_hasty = False  # its application lets few notifications wait
         self.lock = asyncio.Lock()  # arriving and leaving take their time
 
@@ -71,8 +73,9 @@ class Person:
     def pause(self) -> None:
         """Take nothing, and read nothing."""
         self._reads.clear()
+        self._was_slow = True
         for interval in self.held.values():
-            interval.excused.add("slow")
+            interval.excused |= _EXCUSES
         for transport in _transports(self.session):
             with contextlib.suppress(OSError):
                 transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
@@ -87,8 +90,8 @@ class Person:
 
     def subscribe(self, id: str, wish: Wish) -> None:
         interval = Interval(f"{self.name}/{id}", wish)
-        if not self._reads.is_set():
-            interval.excused.add("slow")
+        if self._was_slow:
+            interval.excused |= _EXCUSES
         self.intervals.append(interval)
         self.held[id] = interval
         self._journal.note("subscribing", user=self.name, id=id, wish=str(wish))

@@ -16,6 +16,7 @@ from tocsin import __version__
 from tocsin.cli import (
     broker,
     channel,
+    chaos,
     cluster,
     config,
     demo,
@@ -27,6 +28,7 @@ from tocsin.cli import (
     status,
     subscribe,
     token,
+    up,
     version,
 )
 from tocsin.cli.commands import Command, Group
@@ -43,9 +45,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("up", rich_help_panel="Run", cls=Command)(up.up)
 app.command("cluster", rich_help_panel="Run", cls=Command)(cluster.cluster)
 app.command("broker", rich_help_panel="Run", cls=Command)(broker.broker)
 app.command("demo", rich_help_panel="Run", cls=Command)(demo.demo)
+app.command("chaos", rich_help_panel="Run", cls=Command)(chaos.chaos)
 app.command("sql", rich_help_panel="Use", cls=Command)(sql.sql)
 app.command("load", rich_help_panel="Use", cls=Command)(load.load)
 app.add_typer(channel.app, name="channel", rich_help_panel="Use")

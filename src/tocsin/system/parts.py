@@ -3,7 +3,7 @@
 | stage | program     | knows                              |
 |-------|-------------|------------------------------------|
 | 0     | cluster     | nobody                             |
-| 1     | coordinator | nobody                             |
+| 1     | coordinator | the cluster                        |
 | 2     | brokers     | the cluster and the coordinator    |
 
 They start stage by stage and end in the opposite order, and share one secret.
@@ -71,7 +71,9 @@ def parts_of(data_dir: Path, addresses: Addresses, extra: Mapping[str, str] | No
             COORDINATOR,
             addresses.coordinator_url,
             1,
-            _at("coordinator", addresses.host, addresses.coordinator) | common,
+            _at("coordinator", addresses.host, addresses.coordinator)
+            | {"coordinator.cluster": addresses.cluster_url}
+            | common,
         ),
         *(
             Part(

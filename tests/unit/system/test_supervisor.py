@@ -15,11 +15,11 @@ from tocsin.system.ports import free_ports
 from tocsin.system.supervisor import Supervisor
 
 SERVES = """
-import http.server, signal, sys, time
+import http.server, os, signal, sys
 kind = sys.argv[1]
 port = next(int(a.split("=")[2]) for a in sys.argv if a.startswith(f"--set={kind}.port="))
 def end(*_):
-    print("bye", flush=True); sys.exit(0)
+    os.write(1, b"bye\\n"); os._exit(0)
 signal.signal(signal.SIGTERM, end)
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
