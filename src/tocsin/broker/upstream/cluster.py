@@ -118,10 +118,18 @@ class ClusterRefused(BadArgument):
 class ClusterClient:
     """``token`` gives one that is good now; ``timeout_s`` bounds each request beside what it waits for."""
 
-    def __init__(self, url: str, token: Callable[[], str], timeout_s: float) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: Callable[[], str],
+        timeout_s: float,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
         self._token, self._timeout_s = token, timeout_s
         limits = httpx.Limits(max_connections=64, max_keepalive_connections=16)
-        self._http = httpx.AsyncClient(base_url=url, timeout=timeout_s, limits=limits, trust_env=False)
+        self._http = httpx.AsyncClient(
+            base_url=url, timeout=timeout_s, limits=limits, trust_env=False, transport=transport
+        )
 
     async def close(self) -> None:
         await self._http.aclose()

@@ -1,0 +1,102 @@
+"""A data cluster of dictionaries that gives results as the real one does, behind its real HTTP interface.
+
+A broker gets a result of a backend subscription if one of its subscriptions began before it. The way there can be
+cut, before a request arrives or before its answer comes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import httpx
+
+from support.memory_cluster import CHANNEL, MemoryCluster
+from tocsin.datacluster.api import ApiLimits, create_app
+from tocsin.datacluster.metrics import Metrics
+from tocsin.datacluster.service import Answer, ChannelPage, GapView, ResultView, Subscribed, Wanted
+from tocsin.model.position import Position
+from tocsin.tokens import Principal, mint, verify
+
+SECRET = b"a secret of at least thirty-two bytes"
+BROKER = "north"
+
+
+class ResultsCluster(MemoryCluster):
+    def __init__(self) -> None:
+        super().__init__()
+        self.since: dict[str, Position] = {}
+
+    def execute(self, text: str, who: Principal) -> list[Answer]:
+        self._need(who, "admin")
+        assert text.startswith(f"CREATE BROKER IF NOT EXISTS `{BROKER}`"), text
+        return [Answer("done", "created")]
+
+    def unsubscribe(self, ids: Sequence[str], who: Principal) -> int:
+        for one in ids:
+            self.since.pop(one, None)
+        return super().unsubscribe(ids, who)
+
+    def pull(
+        self, broker: str, cursors: Mapping[str, Position], who: Principal, *, max_rows: int | None = None,
+        max_bytes: int | None = None, wait_s: float = 0.0,
+    ) -> list[ChannelPage]:  # fmt: skip
+        self._need(who, "broker", broker)
+        for channel in cursors:
+            self._named("channel", channel, CHANNEL)
+        cursor = cursors[CHANNEL]
+        with self._news:
+            self._news.wait_for(lambda: self._wanted(cursor) or cursor < self.oldest, min(wait_s, 0.05))
+            return [self._cut(cursor, self._wanted(max(cursor, self.oldest)), max_rows or 1000, self._end())]
+
+    def replay(
+        self, channel: str, backend: int, after: Position, through: Position | None, limit: int, who: Principal
+    ) -> ChannelPage:
+        self._need(who, "read")
+        last = min(through or self._end(), self._end())
+        found = [r for r in self._after(max(after, self.oldest)) if backend in r.backends and r.position <= last]
+        return self._cut(after, found, limit, last)
+
+    def _hold(self, wanted: Wanted, kind: str, broker: str, who: Principal) -> Subscribed:
+        made = super()._hold(wanted, kind, broker, who)
+        return replace(made, position=self.since.setdefault(made.id, made.position))
+
+    def _wanted(self, after: Position) -> list[ResultView]:
+        def is_wanted(result: ResultView) -> bool:
+            mine = ((self.held[one].backend, at) for one, at in self.since.items())
+            return any(backend in result.backends and at < result.position for backend, at in mine)
+
+        return [result for result in self._after(after) if is_wanted(result)]
+
+    def _cut(self, after: Position, found: list[ResultView], limit: int, last: Position) -> ChannelPage:
+        gap = GapView(after, self.oldest, None, "retention") if after < self.oldest else None
+        chosen = found[:limit]
+        through = chosen[-1].position if len(found) > limit else max(last, after, self.oldest)
+        return ChannelPage(CHANNEL, after, through, tuple(chosen), len(found) <= limit, gap)
+
+
+class Way(httpx.AsyncBaseTransport):
+    """To the cluster: ``is_cut`` before it, or ``loses`` so many answers after the cluster has done what was asked."""
+
+    def __init__(self, cluster: ResultsCluster) -> None:
+        limits = ApiLimits()
+        app = create_app(cluster, verify=partial(verify, secret=SECRET), limits=limits, metrics=Metrics())
+        self._inner = httpx.ASGITransport(app)
+        self.is_cut, self.loses = False, 0
+        self.requests: list[tuple[str, str]] = []
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append((request.method, request.url.path))
+        if self.is_cut:
+            raise httpx.ConnectError("cut")
+        answer = await self._inner.handle_async_request(request)
+        if self.loses and "pull" not in request.url.path:
+            self.loses -= 1
+            raise httpx.ReadTimeout("lost")
+        return answer
+
+
+def token(*capabilities: Any) -> str:
+    return mint(SECRET, BROKER, capabilities or ["admin", f"broker:{BROKER}"], 3600)
