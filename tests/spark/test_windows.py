@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from support.clusters import ME, feed, pull, run, running_cluster, seen, subscribe
+from tocsin.clock import VirtualClock
 from tocsin.compiler.plan import Relation, View
 from tocsin.datacluster.cluster import Cluster
 from tocsin.datacluster.selecting import SelectLimits
 from tocsin.datacluster.service import Wanted
 from tocsin.datacluster.spark.relations import Relations, Window, rename_sql
+from tocsin.datacluster.storage.dataset import DatasetStore, StoreOptions
 from tocsin.errors import LimitExceeded, TocsinError
+from tocsin.model.catalog import Column, DatasetSpec, Retention
+from tocsin.model.types import SqlType
 from tocsin.tokens import Principal
 
 pytestmark = pytest.mark.spark
@@ -31,16 +37,19 @@ def cluster(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
         yield running
 
 
+def counted(spark: SparkSession, relations: Relations, store: DatasetStore, view: View, window: Window) -> int:
+    relation = Relation(f"tocsin_{store.spec.name}_{view.name}", store.spec.name, view)
+    query, name = f"SELECT count(*) AS c FROM {relation.name}", store.spec.name.lower()
+    with relations.binding() as binding:
+        frame = spark.sql(binding.sql(query, (relation,), {name: store}, {name: window}))
+    return int(frame.collect()[0]["c"])
+
+
 def test_now_of_an_appending_dataset_ends_with_the_window(cluster: Cluster, spark: SparkSession) -> None:
     feed(cluster, "A", [{"id": f"{i}"} for i in range(3)])
     store = cluster._datasets["A"]
     through = store.head - 2
-    relations = Relations(spark)
-    sql = relations.bind(
-        "SELECT count(*) AS c FROM tocsin_a_now", (Relation("tocsin_a_now", "A", View.NOW),), {"a": store},
-        {"a": Window(0, through)},
-    )  # fmt: skip
-    assert spark.sql(sql).collect()[0]["c"] == through
+    assert counted(spark, Relations(spark), store, View.NOW, Window(0, through)) == through
 
 
 def test_channels_with_other_windows_of_a_keyed_dataset_each_see_the_last_version_in_theirs(cluster: Cluster) -> None:
@@ -138,3 +147,47 @@ def test_of_subscriptions_a_select_shows_ones_own(cluster: Cluster) -> None:
     cluster.subscribe("Owned", "b1", [Wanted(["y"])], ann)
     query = "SELECT owner FROM OwnedSubscriptions ORDER BY owner"
     assert [cluster.execute(query, who)[0].rows for who in (ann, ME)] == [(("ann",),), (("ann",), ("local",))]
+
+
+@pytest.mark.parametrize("key", [(), ("id",)], ids=["appending", "keyed"])
+@pytest.mark.parametrize("view", [View.NOW, View.OLD, View.NOW_BEFORE])
+def test_what_retention_let_go_is_not_seen_through_a_kept_view(
+    spark: SparkSession, tmp_path: Path, view: View, key: tuple[str, ...]
+) -> None:
+    clock, relations = VirtualClock(1000.0), Relations(spark)
+    spec = DatasetSpec("R", (Column("id", SqlType("STRING")),), primary_key=key, retain=Retention(60.0, None, None))
+    store = DatasetStore(tmp_path, spec, clock, StoreOptions(segment_bytes=1, delete_after_s=0.0))
+    for id in ("a", "b", "c"):
+        store.append(pa.table({"id": [id]}))
+    store.compact()
+    window = Window(store.head, store.head)
+    assert counted(spark, relations, store, view, window) == 3
+    clock.advance(61)
+    store.expire()
+    assert counted(spark, relations, store, view, window) == store.now().num_rows == 0
+    store.close()
+
+
+def test_a_binding_keeps_all_its_views_however_many_and_leaves_few(spark: SparkSession, tmp_path: Path) -> None:
+    store = DatasetStore(tmp_path, DatasetSpec("Many", (Column("id", SqlType("STRING")),)))
+    store.append(pa.table({"id": [str(n) for n in range(4)]}))
+    relations, relation = Relations(spark, kept=2), Relation("tocsin_many_new", "Many", View.NEW)
+    with relations.binding() as binding:
+        arms = [
+            binding.sql("SELECT * FROM tocsin_many_new", (relation,), {"many": store}, {"many": Window(n, n + 1)})
+            for n in range(4)
+        ]
+        frame = spark.sql(" UNION ALL ".join(arms))
+    assert frame.count() == 4
+    assert len([t for t in spark.catalog.listTables() if t.name.startswith("tocsin_many_new")]) == 2
+    store.close()
+
+
+def test_a_dropped_channel_leaves_no_join_behind(cluster: Cluster) -> None:
+    run(cluster, "CREATE CONTINUOUS CHANNEL Joined(id STRING) AS SELECT a.id FROM A a WHERE a.id = concat(:id, '!')")
+    subscribe(cluster, "Joined", "x")
+    feed(cluster, "A", [{"id": "x!"}])
+    seen(cluster, "A", "Joined")
+    assert cluster._engine.join_plan(cluster._channels["Joined"].prepared)
+    run(cluster, "DROP CHANNEL Joined CASCADE")
+    assert "Joined" not in cluster._engine._joined

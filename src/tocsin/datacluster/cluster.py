@@ -171,7 +171,7 @@ class Cluster:
             root / "indexes", ledger, self._datasets, self._spark, self._ticker, clock, compiling, limits.min_period,
             CompactionRule(limits.compact_pending),
         )  # fmt: skip
-        self._channels.on_drop = self.metrics.forget_channel
+        self._channels.on_drop = self._forget_channel
         self._housekeeping = Housekeeping(
             ledger, self._datasets, self._channels, self._results, clock,
             Retention(config.results.retain_age, None, config.results.retain_size), interval_s=5.0,
@@ -311,6 +311,10 @@ class Cluster:
     def _dropped(self, dataset: str) -> None:
         self._arrivals.pop(dataset.lower(), None)
         self.metrics.forget_dataset(dataset)
+
+    def _forget_channel(self, channel: str) -> None:
+        self._engine.forget(channel)
+        self.metrics.forget_channel(channel)
 
     def _ticked(self, tick: Tick) -> None:
         name = tick.channel.spec.name

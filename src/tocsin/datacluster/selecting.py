@@ -32,7 +32,7 @@ from tocsin.datacluster.service import Answer
 from tocsin.datacluster.spark.jobs import POOL
 from tocsin.datacluster.spark.prepared import bound_sql, timestamp_sql
 from tocsin.datacluster.spark.reasons import reason
-from tocsin.datacluster.spark.relations import Relations, arrow_frame, rename_sql
+from tocsin.datacluster.spark.relations import Binding, Relations, arrow_frame, rename_sql
 from tocsin.datacluster.spark.session import SPARK_IS_GONE, jvm_is_alive
 from tocsin.datacluster.storage import subscriptions
 from tocsin.datacluster.storage.ledger import Ledger
@@ -79,11 +79,15 @@ class Selecting:
         self._limits = limits
 
     def select(self, query: str, where: Span | None, who: Principal) -> Answer:
+        with self._relations.binding() as binding:
+            return self._select(binding, query, where, who)
+
+    def _select(self, binding: Binding, query: str, where: Span | None, who: Principal) -> Answer:
         pseudo = self._pseudo_tables(viewer(who, self._brokers))
         compiled = compile_select(
             query, self._datasets.specs(), {n: c for n, (c, _) in pseudo.items()}, query_start=where
         )
-        sql = self._relations.bind(compiled.sql, compiled.relations, self._datasets, {})
+        sql = binding.sql(compiled.sql, compiled.relations, self._datasets, {})
         views = []
         try:
             is_cut = False

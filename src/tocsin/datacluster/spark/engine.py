@@ -8,6 +8,7 @@ joint job fails, its channels are run one by one, so that the culprit fails alon
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
@@ -26,7 +27,7 @@ from tocsin.datacluster.spark.factorise import Factorised, factorise
 from tocsin.datacluster.spark.jobs import JobEnded, Jobs, Stopped
 from tocsin.datacluster.spark.prepared import PreparedChannel, bound_sql, timestamp_sql
 from tocsin.datacluster.spark.projection import Projections
-from tocsin.datacluster.spark.relations import Relations, Window, arrow_frame
+from tocsin.datacluster.spark.relations import Binding, Relations, Window, arrow_frame
 from tocsin.datacluster.spark.scan import SharedScan
 from tocsin.datacluster.spark.worker import SUMMARY_SQL, Probe, match_partition, warm_up
 from tocsin.datacluster.storage.dataset import DatasetStore
@@ -154,8 +155,8 @@ class Engine:
         """A channel whose candidates need a query of their own."""
         plan = run.channel.plan.index
         assert plan is not None
-        sql = self._bound(run, plan.sql)
-        frame = self._spark.sql(sql)
+        with self._relations.binding() as binding:
+            frame = self._spark.sql(self._bound(binding, run, plan.sql))
         ordinal = ORDINAL if ORDINAL in frame.columns else None
         names = [name for name, _ in plan.spec.probe_types]
         kept = [SEQUENCE, *([ORDINAL] if ordinal else []), *[f"`{name}`" for name in names]]
@@ -186,8 +187,10 @@ class Engine:
     # --- join ----------------------------------------------------------------------------------
 
     def _join_job(self, runs: Sequence[Run]) -> list[Outcome]:
-        arms = [self._arm_sql(number, run) for number, run in enumerate(runs)]
-        rows = self._spark.sql("\nUNION ALL\n".join(arms)).toArrow()
+        with self._relations.binding() as binding:
+            arms = [self._arm_sql(binding, number, run) for number, run in enumerate(runs)]
+            frame = self._spark.sql("\nUNION ALL\n".join(arms))
+        rows = frame.toArrow()
         numbers = rows.column("channel").to_numpy()
         return [self._store(run, rows.filter(pa.array(numbers == n))) for n, run in enumerate(runs)]
 
@@ -197,8 +200,10 @@ class Engine:
 
     def _counted(self, run: Run) -> Outcome:
         gone = f" WHERE {SUBSCRIPTION} NOT IN ({', '.join(map(str, run.removed))})" if run.removed is not None else ""
-        sql = f"SELECT count({SUBSCRIPTION}) AS pairs FROM ({self._bound(run, run.channel.plan.join.sql)}){gone}"  # noqa: S608
-        pairs = self._spark.sql(sql).collect()[0]["pairs"]
+        with self._relations.binding() as binding:
+            joined = self._bound(binding, run, run.channel.plan.join.sql)
+            frame = self._spark.sql(f"SELECT count({SUBSCRIPTION}) AS pairs FROM ({joined}){gone}")  # noqa: S608
+        pairs = frame.collect()[0]["pairs"]
         return Outcome((), 0, pairs, None)
 
     def join_plan(self, channel: PreparedChannel) -> str | None:
@@ -211,7 +216,11 @@ class Engine:
         except AnalysisException:
             return None
 
-    def _arm_sql(self, number: int, run: Run) -> str:
+    def forget(self, channel: str) -> None:
+        """A channel was dropped."""
+        self._joined.pop(channel, None)
+
+    def _arm_sql(self, binding: Binding, number: int, run: Run) -> str:
         columns = [
             f"{number} AS channel",
             f"CAST({SUBSCRIPTION} AS INT) AS bs",
@@ -219,7 +228,7 @@ class Engine:
             f"CAST({ORDINAL} AS INT) AS ord",
             f"{run.channel.join_payload} AS payload",
         ]
-        sql = self._bound(run, run.channel.plan.join.sql)
+        sql = self._bound(binding, run, run.channel.plan.join.sql)
         self._joined[run.channel.spec.name] = (run.channel, sql)
         return f"SELECT {', '.join(columns)} FROM ({sql})"  # noqa: S608
 
@@ -230,7 +239,7 @@ class Engine:
         listed = result.ids if len(result.ids) <= self._list_pairs else None
         files: tuple[ResultFile, ...] = ()
         if len(result.ids) and run.path_stem is not None:
-            files = (self._written(Path(f"{run.path_stem}-join.arrow"), result),)
+            files = (self._written(Path(f"{run.path_stem}-{uuid.uuid4().hex[:8]}.arrow"), result),)
         return Outcome(files, len(result.seq), len(result.ids), listed)
 
     def _written(self, path: Path, result: Factorised) -> ResultFile:
@@ -240,8 +249,8 @@ class Engine:
         content = result_bytes([batch])
         return ResultFile(str(path), batch.num_rows, len(result.ids), len(content), content)
 
-    def _bound(self, run: Run, sql: str) -> str:
-        sql = self._relations.bind(sql, run.channel.plan.relations, self._stores, run.windows)
+    def _bound(self, binding: Binding, run: Run, sql: str) -> str:
+        sql = binding.sql(sql, run.channel.plan.relations, self._stores, run.windows)
         return bound_sql(sql, timestamp_sql(run.window_time))
 
 

@@ -2,15 +2,16 @@
 
 A relation is named by dataset, view and window, so channels with the same window share it, and two
 windows of one dataset can live in one job. What does not change is kept: a dataset that was not
-written since the last tick is not sent to Spark again.
+written since the last tick, and lost nothing to retention, is not sent to Spark again.
 """
 
 from __future__ import annotations
 
 import re
 import threading
-from collections import OrderedDict
-from collections.abc import Mapping
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -36,38 +37,68 @@ class Window:
         return self.through <= self.after
 
 
-class Relations:
-    """Registers relations as temporary views and forgets the oldest."""
+class Binding:
+    """Puts registered views into SQL; they stay registered until the binding ends, so analyse the SQL within it."""
 
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
-        self._lock = threading.Lock()
-        self._views: OrderedDict[str, None] = OrderedDict()
+    def __init__(self, pin: Callable[[Relation, DatasetStore, Window], str]) -> None:
+        self._pin = pin
 
-    def bind(self, sql: str, relations: tuple[Relation, ...], stores: Mapping[str, DatasetStore],
-             windows: Mapping[str, Window]) -> str:  # fmt: skip
+    def sql(self, sql: str, relations: tuple[Relation, ...], stores: Mapping[str, DatasetStore],
+            windows: Mapping[str, Window]) -> str:  # fmt: skip
         """``sql`` with every relation's name replaced by a registered view for its window."""
         for relation in relations:
             store = stores[relation.dataset.lower()]
             window = windows.get(relation.dataset.lower()) or Window(store.head, store.head)
-            sql = rename_sql(sql, relation.name, self._view(relation, store, window))
+            sql = rename_sql(sql, relation.name, self._pin(relation, store, window))
         return sql
 
-    def _view(self, relation: Relation, store: DatasetStore, window: Window) -> str:
-        version = f"{store.version}_{window.through}" if relation.view is View.NOW else (
-            f"{store.version}_{window.after}_{window.through}")  # fmt: skip
-        name = f"{relation.name}_{version}"
+
+class Relations:
+    """Registers relations as temporary views and forgets the oldest that no binding holds."""
+
+    def __init__(self, spark: SparkSession, kept: int = _KEPT) -> None:
+        self._spark, self._kept = spark, kept
+        self._lock = threading.Lock()
+        self._views: OrderedDict[str, None] = OrderedDict()
+        self._pins: Counter[str] = Counter()
+
+    @contextmanager
+    def binding(self) -> Iterator[Binding]:
+        pinned: list[str] = []
+        try:
+            yield Binding(lambda relation, store, window: self._pinned(relation, store, window, pinned))
+        finally:
+            with self._lock:
+                self._pins -= Counter(pinned)
+                self._forget_oldest()
+
+    def _pinned(self, relation: Relation, store: DatasetStore, window: Window, pinned: list[str]) -> str:
+        name = _view_name(relation, store, window)
         with self._lock:
+            self._pins[name] += 1
+            pinned.append(name)
             if name in self._views:
                 self._views.move_to_end(name)
                 return name
-        _frame(self._spark, relation.view, store, window).createOrReplaceTempView(name)
+        frame = _frame(self._spark, relation.view, store, window)
         with self._lock:
+            frame.createOrReplaceTempView(name)
             self._views[name] = None
-            stale = [self._views.popitem(last=False)[0] for _ in range(len(self._views) - _KEPT)]
-        for old in stale:
-            self._spark.catalog.dropTempView(old)
+            self._forget_oldest()
         return name
+
+    def _forget_oldest(self) -> None:
+        """Under the lock, so that no view is dropped which another thread has just registered again."""
+        loose = [name for name in self._views if not self._pins[name]] if len(self._views) > self._kept else []
+        for name in loose[: len(self._views) - self._kept]:
+            del self._views[name]
+            self._spark.catalog.dropTempView(name)
+
+
+def _view_name(relation: Relation, store: DatasetStore, window: Window) -> str:
+    """Whatever changes what the view shows is in its name, retention (the floor) too."""
+    after = "" if relation.view is View.NOW else f"{window.after}_"
+    return f"{relation.name}_{store.version}_{store.floor}_{after}{window.through}"
 
 
 def rename_sql(sql: str, name: str, view: str) -> str:
