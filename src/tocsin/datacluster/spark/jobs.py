@@ -19,7 +19,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -51,6 +51,8 @@ class _Run:
     group: str
     cancel_at: float
     ended: JobEnded | None = None
+    is_over: bool = False
+    guard: threading.Lock = field(default_factory=threading.Lock)  # held while it is cancelled
 
 
 class Jobs:
@@ -110,6 +112,8 @@ class Jobs:
         finally:
             with self._changed:
                 self._runs.remove(run)
+            with run.guard:
+                run.is_over = True
 
     def _name_thread(self) -> None:
         """Once a thread: PySpark gives each one a thread of its own in the JVM, which keeps the names."""
@@ -123,20 +127,30 @@ class Jobs:
         return f"{threading.current_thread().name}-{self._serial}"
 
     def _watch(self) -> None:
-        """With nothing to watch a wait of a whole limit misses nothing: what starts meanwhile ends later."""
-        with self._changed:
-            while not self._is_closed:
-                now = time.monotonic()
-                for run in self._runs:
-                    if run.cancel_at <= now:
-                        self._cancel(run, now)
-                wake = min((run.cancel_at for run in self._runs), default=now + self._limit_s)
-                self._changed.wait(max(0.0, wake - now))
+        while not self._is_closed:
+            for run in self._due():
+                self._cancel(run)
 
-    def _cancel(self, run: _Run, now: float) -> None:
-        """Under the lock, so the thread cannot begin another run that would be cancelled instead."""
+    def _due(self) -> list[_Run]:
+        """Wait for runs to cancel; with nothing to watch a whole limit misses nothing: what starts ends later."""
+        with self._changed:
+            now = time.monotonic()
+            wake = min((run.cancel_at for run in self._runs), default=now + self._limit_s)
+            if not self._is_closed:
+                self._changed.wait(max(0.0, wake - now))
+            now = time.monotonic()
+            due = [run for run in self._runs if run.cancel_at <= now]
+            for run in due:
+                run.ended = run.ended or self._over_limit()
+                run.cancel_at = now + _AGAIN_S
+            return due
+
+    def _over_limit(self) -> OverLimit:
         limit = format_duration(self._limit_s)
-        run.ended = run.ended or OverLimit(f"took longer than channels.execution_limit ({limit}) and was cancelled")
-        run.cancel_at = now + _AGAIN_S
-        with contextlib.suppress(Py4JError, OSError):
-            self._spark.sparkContext.cancelJobGroup(run.group)
+        return OverLimit(f"took longer than channels.execution_limit ({limit}) and was cancelled")
+
+    def _cancel(self, run: _Run) -> None:
+        """Without the lock, since Spark may not answer; a run's thread goes on to its next only when this is over."""
+        with run.guard, contextlib.suppress(Py4JError, OSError):
+            if not run.is_over:
+                self._spark.sparkContext.cancelJobGroup(run.group)
