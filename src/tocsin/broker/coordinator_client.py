@@ -25,9 +25,16 @@ T = TypeVar("T")
 
 
 class CoordinatorClient:
-    def __init__(self, url: str, broker: str, token: Callable[[], str | None], timeout_s: float) -> None:
+    def __init__(
+        self,
+        url: str,
+        broker: str,
+        token: Callable[[], str | None],
+        timeout_s: float,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
         self._broker, self._token, self._timeout_s = quote(broker, safe=""), token, timeout_s
-        self._http = httpx.AsyncClient(base_url=url, timeout=timeout_s, trust_env=False)
+        self._http = httpx.AsyncClient(base_url=url, timeout=timeout_s, trust_env=False, transport=transport)
 
     async def close(self) -> None:
         await self._http.aclose()

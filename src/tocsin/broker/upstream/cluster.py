@@ -165,7 +165,9 @@ class ClusterClient:
 
     async def replay(self, channel: str, backend: int, after: str, through: str, limit: int) -> ResultPage:
         params = {"backend": backend, "after": after, "through": through, "limit": limit}
-        return _read(ResultPage, await self._ask("GET", f"/channels/{_name(channel)}/results", params=params))
+        return _read(
+            ResultPage, await self._ask("GET", f"/channels/{_name('channel', channel)}/results", params=params)
+        )
 
     async def acknowledge(self, broker: str, positions: Mapping[str, str]) -> None:
         await self._ask("POST", f"/brokers/{broker}/ack", {"positions": positions})
@@ -174,12 +176,14 @@ class ClusterClient:
         return _read(_Positions, await self._ask("GET", f"/brokers/{broker}/ack")).positions
 
     async def parameters(self, channel: str) -> list[Parameter]:
-        return _read(_Channel, await self._ask("GET", f"/channels/{_name(channel)}")).parameters
+        return _read(_Channel, await self._ask("GET", f"/channels/{_name('channel', channel)}")).parameters
 
     async def append(self, dataset: str, lines: bytes, key: str) -> Receipt:
         """The receipt of a batch of JSON lines; the same ``key`` again appends nothing."""
         headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": key}
-        return _read(Receipt, await self._ask("POST", f"/datasets/{_name(dataset)}/records", lines, headers=headers))
+        return _read(
+            Receipt, await self._ask("POST", f"/datasets/{_name('dataset', dataset)}/records", lines, headers=headers)
+        )
 
     async def _ask(
         self,
@@ -204,9 +208,11 @@ class ClusterClient:
         raise _problem(answer)
 
 
-def _name(text: str) -> str:
-    """A client's word as one step of a path; a step of dots alone would be taken for another place."""
-    return quote(text, safe="") if text.strip(".") else quote(text.replace(".", "%2E"), safe="")
+def _name(kind: str, text: str) -> str:
+    """A client's word as one step of a path; NotFound for what could be taken for another place."""
+    if "/" in text or not text.strip(".") or not text.isprintable():
+        raise NotFound(kind, text)
+    return quote(text, safe="")
 
 
 def _read(kind: type[T], body: bytes) -> T:

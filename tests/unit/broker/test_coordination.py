@@ -1,0 +1,268 @@
+"""A broker and its coordinator: what is told, what is done, and what goes on while the coordinator is away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import msgspec
+
+from tocsin.broker.coordination import Coordination, CoordinationOptions
+from tocsin.broker.coordinator_client import CoordinatorClient
+from tocsin.errors import Unavailable
+from tocsin.protocol.coordination import (
+    Adopt,
+    BrokerInfo,
+    Holding,
+    Instruction,
+    Instructions,
+    Load,
+    Outcome,
+    Placement,
+    Registered,
+    Registration,
+    Release,
+    Report,
+    Reported,
+    Send,
+    Topology,
+)
+from tocsin.protocol.messages import Wanted
+from tocsin.protocol.targets import TopicTarget
+
+ME = BrokerInfo("a", "http://a")
+NEWS = Wanted("s", TopicTarget("news"), "p")
+
+
+class Coordinator(httpx.AsyncBaseTransport):
+    """Answers as a story says, and remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.is_away, self.is_known, self.was_given_up = False, True, False
+        self.registrations: list[Registration] = []
+        self.reports: list[Report] = []
+        self.kept: list[tuple[str, str, bytes]] = []
+        self.queue: list[Instruction] = []
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        await asyncio.sleep(0.001)
+        if self.is_away:
+            raise httpx.ConnectError("away")
+        body, path = await request.aread(), request.url.path
+        if path.endswith("/instructions"):
+            after = int(request.url.params["after"])
+            await asyncio.sleep(0.01)
+            return _json(Instructions([i for i in self.queue if i.number > after]))
+        if path.endswith("/report"):
+            if self.is_known:
+                self.reports.append(msgspec.json.decode(body, type=Report))
+            return _json(Reported(self.is_known))
+        if path.endswith("/placement"):
+            return _json(Placement("ann", "b", "http://b", 3, "ticket", "nearest"))
+        if path.startswith("/users"):
+            self.kept.append((request.method, path, body))
+            return httpx.Response(204)
+        self.registrations.append(msgspec.json.decode(body, type=Registration))
+        self.is_known = True
+        return _json(Registered(0.05, [ME], self.was_given_up))
+
+
+class House:
+    """Residents and followers that remember what was asked of them."""
+
+    def __init__(self) -> None:
+        self.done: list[tuple[Any, ...]] = []
+        self.topologies: list[Sequence[BrokerInfo]] = []
+        self.restored = 0
+        self.fails: set[str] = set()
+        self.left = asyncio.Event()
+        self.slow: dict[str, asyncio.Event] = {}
+
+    async def adopt(self, user: str, version: int, subscriptions: Sequence[Wanted]) -> None:
+        if user in self.slow:
+            await self.slow[user].wait()
+        if user in self.fails:
+            raise Unavailable("the cluster is away")
+        self.done.append(("adopt", user, version))
+
+    async def send(self, user: str, version: int, to: BrokerInfo, ticket: str) -> None:
+        self.done.append(("send", user, to.name, ticket))
+        await self.left.wait()
+
+    async def release(self, user: str, version: int) -> None:
+        self.done.append(("release", user, version))
+        self.left.set()
+
+    def users(self) -> Collection[str]:
+        return ["ann"]
+
+    def subscriptions(self, user: str) -> Sequence[Wanted]:
+        return []
+
+    def sessions(self) -> int:
+        return 0
+
+    def load(self) -> Load:
+        return Load(connections=7)
+
+    def holdings(self, *, is_full: bool = False) -> Iterable[Holding]:
+        return [Holding("ann", ["topic:news"])] if is_full else []
+
+    def rates(self, *, is_full: bool = False) -> dict[str, float]:
+        return {"topic:news": 5.0} if is_full else {}
+
+    def set_topology(self, brokers: Sequence[BrokerInfo]) -> None:
+        self.topologies.append(brokers)
+
+    def restore(self) -> None:
+        self.restored += 1
+
+
+def run(story: Coroutine[Any, Any, None]) -> None:
+    async def bounded() -> None:
+        await asyncio.wait_for(story, 30)
+
+    asyncio.run(bounded())
+
+
+@asynccontextmanager
+async def linked(coordinator: Coordinator) -> AsyncIterator[tuple[Coordination, House]]:
+    house = House()
+    client = CoordinatorClient("http://coordinator", "a", lambda: "token", 1.0, coordinator)
+    link = Coordination(client, lambda: ME, house, CoordinationOptions("life-1", 0.05, 0.005, 0.02, (1.0, 2.0)))
+    link.start(house)
+    try:
+        yield link, house
+    finally:
+        await link.stop()
+
+
+async def until(is_so: Callable[[], object]) -> None:
+    while not is_so():
+        await asyncio.sleep(0.005)
+
+
+def test_a_broker_registers_and_reports_everything_first_then_changes() -> None:
+    async def story() -> None:
+        coordinator = Coordinator()
+        async with linked(coordinator) as (_, house):
+            await until(lambda: len(coordinator.reports) >= 3)
+            assert coordinator.registrations == [Registration("life-1", "http://a", (1.0, 2.0))]
+            first, second = coordinator.reports[:2]
+            assert (first.is_full, first.holdings, first.load.connections) == (
+                True,
+                [Holding("ann", ["topic:news"])],
+                7,
+            )
+            assert (second.is_full, list(second.holdings)) == (False, [])
+            assert house.topologies[0] == [ME]
+
+    run(story())
+
+
+def test_instructions_are_carried_out_and_their_outcomes_told_until_taken() -> None:
+    async def story() -> None:
+        coordinator = Coordinator()
+        coordinator.queue = [
+            Topology(1, [ME, BrokerInfo("b", "http://b")]),
+            Adopt(2, "ann", 4, [NEWS]),
+            Adopt(3, "bob", 1, [NEWS]),
+        ]
+        async with linked(coordinator) as (_, house):
+            house.fails.add("bob")
+            await until(lambda: len({o.number for r in coordinator.reports for o in r.outcomes}) == 2)
+            told = {o.number: o for r in coordinator.reports for o in r.outcomes}
+            assert told == {2: Outcome(2, True), 3: Outcome(3, False, "the cluster is away")}
+            assert [b.name for b in house.topologies[-1]] == ["a", "b"]
+            coordinator.reports.clear()
+            await until(lambda: len(coordinator.reports) > 2)
+            assert all(not report.outcomes for report in coordinator.reports)
+
+    run(story())
+
+
+def test_instructions_of_one_user_keep_their_order_and_a_release_ends_a_send() -> None:
+    async def story() -> None:
+        coordinator = Coordinator()
+        coordinator.queue = [
+            Adopt(1, "ann", 1, []),
+            Send(2, "ann", 2, BrokerInfo("b", "http://b"), "t"),
+            Adopt(3, "bob", 1, []),
+        ]
+        async with linked(coordinator) as (_, house):
+            house.slow["ann"] = asyncio.Event()
+            await until(lambda: ("adopt", "bob", 1) in house.done)
+            assert house.done == [("adopt", "bob", 1)]
+            house.slow["ann"].set()
+            await until(lambda: ("send", "ann", "b", "t") in house.done)
+            coordinator.queue.append(Release(4, "ann", 2))
+            await until(lambda: {o.number for r in coordinator.reports for o in r.outcomes} == {1, 2, 3, 4})
+            assert house.done[1:] == [("adopt", "ann", 1), ("send", "ann", "b", "t"), ("release", "ann", 2)]
+
+    run(story())
+
+
+def test_while_the_coordinator_is_away_nobody_waits_and_nothing_is_forgotten() -> None:
+    async def story() -> None:
+        coordinator = Coordinator()
+        async with linked(coordinator) as (link, _):
+            await until(lambda: coordinator.reports)
+            assert await link.where("ann") is not None
+            await link.keep("ann", NEWS)
+            assert [(method, path) for method, path, _ in coordinator.kept] == [("PUT", "/users/ann/subscriptions/s")]
+            coordinator.is_away = True
+            await until(lambda: link.is_away)
+            assert await link.where("ann") is None
+            await link.keep("bob", NEWS)
+            await link.drop("bob", "s")
+            await link.keep("cem", NEWS)
+            link.logged_in("bob", "x", is_admitted_unasked=True)
+            link.acknowledged("ann", "s", "p1")
+            link.acknowledged("ann", "s", "p2")
+            link.arrived("ann", 5)
+            coordinator.reports.clear()
+            coordinator.is_away = False
+            await until(lambda: coordinator.reports)
+            report = coordinator.reports[0]
+            assert report.is_full
+            assert {(k.user, k.wanted is None) for k in report.kept} == {("bob", True), ("cem", False)}
+            assert [a.position for a in report.acknowledged] == ["p2"]
+            assert (list(report.admitted), report.arrivals[0].version) == (["bob"], 5)
+            await until(lambda: len(coordinator.reports) > 2)
+            assert not coordinator.reports[-1].kept
+
+    run(story())
+
+
+def test_a_coordinator_that_forgot_the_broker_is_registered_with_again() -> None:
+    async def story() -> None:
+        coordinator = Coordinator()
+        async with linked(coordinator) as (link, house):
+            await until(lambda: coordinator.reports)
+            coordinator.is_known, coordinator.was_given_up = False, True
+            link.acknowledged("ann", "s", "p1")
+            await until(lambda: len(coordinator.registrations) == 2)
+            seen = len(coordinator.reports)
+            await until(lambda: any(r.is_full for r in coordinator.reports[seen:]))
+            assert house.restored == 1
+            assert any(a.position == "p1" for r in coordinator.reports for a in r.acknowledged)
+
+    run(story())
+
+
+def test_a_drain_is_told_at_once() -> None:
+    async def story() -> None:
+        coordinator = Coordinator()
+        async with linked(coordinator) as (link, _):
+            await until(lambda: coordinator.reports)
+            link.drained()
+            await until(lambda: coordinator.reports[-1].is_draining)
+
+    run(story())
+
+
+def _json(value: object) -> httpx.Response:
+    return httpx.Response(200, content=msgspec.json.encode(value))
