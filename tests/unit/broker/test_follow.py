@@ -187,7 +187,7 @@ class Story:
 ACTIONS = st.sampled_from(["join", "deliver", "deliver", "tick", "tick", "yield", "yield", "pause", "resume"])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([0, 2000, 10**6]), st.integers(1, 4), st.lists(ACTIONS, max_size=40))
 def test_delivered_and_gapped_are_all_in_order_and_none_twice(seed, cache_bytes, page_items, actions):
     async def story():
