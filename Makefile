@@ -61,11 +61,11 @@ distclean: clean ## Remove the environment and fetched jars as well
 
 $(READY): pyproject.toml constraints.txt | $(PY)
 	@echo "Installing Tocsin and its tools into $(VENV) (a few minutes the first time) ..."
-	@$(PIP_INSTALL) -e '.[cluster,dev]'
+	@$(PIP_INSTALL) -e '.[broker,cluster,coordinator,dev]'
 	@touch $@
 
 $(KAFKA_READY): $(READY)
-	@$(PIP_INSTALL) -e '.[cluster,kafka,dev]'
+	@$(PIP_INSTALL) -e '.[broker,cluster,coordinator,kafka,dev]'
 	@touch $@
 
 $(PY):

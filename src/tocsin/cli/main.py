@@ -19,6 +19,7 @@ from tocsin.cli import (
     chaos,
     cluster,
     config,
+    coordinator,
     demo,
     doctor,
     load,
@@ -47,6 +48,7 @@ app = typer.Typer(
 )
 app.command("up", rich_help_panel="Run", cls=Command)(up.up)
 app.command("cluster", rich_help_panel="Run", cls=Command)(cluster.cluster)
+app.command("coordinator", rich_help_panel="Run", cls=Command)(coordinator.coordinator)
 app.command("broker", rich_help_panel="Run", cls=Command)(broker.broker)
 app.command("demo", rich_help_panel="Run", cls=Command)(demo.demo)
 app.command("chaos", rich_help_panel="Run", cls=Command)(chaos.chaos)

@@ -13,6 +13,7 @@ where it was, under a new version, so that whoever still goes to the destination
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from enum import StrEnum
 
@@ -79,6 +80,7 @@ class Moves(Rows[Move]):
     def __init__(self) -> None:
         super().__init__("move", Move)
         self.active: dict[str, Move] = {}
+        self.ended: Counter[str] = Counter()  # in this run, by how they ended
 
     def read(self, key: str, body: bytes) -> Move:
         move = super().read(key, body)
@@ -98,6 +100,7 @@ class Moves(Rows[Move]):
     def end(self, move: Move, state: MoveState, outcome: str, now: float) -> None:
         self.advance(move, state)
         move.outcome, move.ended_at = outcome, now
+        self.ended[state] += 1
         if self.active.get(move.user) is move:
             del self.active[move.user]
 

@@ -7,15 +7,17 @@ SIGINT stops waiting for them. Only the command line configures log handlers, so
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Protocol
+from typing import Any, Protocol
 
 import uvicorn
 from fastapi import FastAPI
@@ -23,6 +25,9 @@ from fastapi import FastAPI
 from tocsin.errors import Unavailable
 from tocsin.web.connection import ConnectionLimits, bounded
 
+Beside = Callable[[], Coroutine[Any, Any, None]]
+
+log = logging.getLogger(__name__)
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 START_TIMEOUT_S = 30.0
 
@@ -61,14 +66,22 @@ class ApiServer:
     """One listening socket and the loop behind it; ``url`` is known from the start.
 
     ``on_drain`` may run in a signal handler: it should say that it is time to stop, not do the stopping.
+    ``beside`` runs in the same loop from before the first request to after the last, when it is cancelled; if it
+    ends by itself, with an error or without, the server drains.
     """
 
-    def __init__(self, app: FastAPI, options: ServerOptions, on_drain: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        app: FastAPI,
+        options: ServerOptions,
+        on_drain: Callable[[], None] | None = None,
+        beside: Beside | None = None,
+    ) -> None:
         self._options = options
         config = _config(app, options)
         self._socket = _listen(options.host, options.port)
         self.port = int(self._socket.getsockname()[1])
-        self._server = _Server(config, _drain(app, on_drain))
+        self._server = _Server(config, _drain(app, on_drain), beside)
         self._thread: threading.Thread | None = None
 
     @property
@@ -106,14 +119,29 @@ class ApiServer:
 class _Server(uvicorn.Server):
     """uvicorn's, save that signals drain and do not come again after the end."""
 
-    def __init__(self, config: uvicorn.Config, drain: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, drain: Callable[[], None], beside: Beside | None) -> None:
         super().__init__(config)
-        self._drain = drain
+        self._drain, self._beside = drain, beside
+        self._task: asyncio.Task[None] | None = None
         self.is_started = threading.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._beside is not None:
+            self._task = asyncio.create_task(self._beside())
+            self._task.add_done_callback(self._ended)
         await super().startup(sockets)
         self.is_started.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception() is not None:
+            log.error("the server stops: %s", task.exception())
+        self.stop()
 
     def stop(self) -> None:
         if not self.should_exit:

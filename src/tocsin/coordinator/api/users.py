@@ -1,0 +1,140 @@
+"""``/users``: where they belong, and what they subscribed to. ``/assignments`` lists who is where."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Annotated
+
+import msgspec
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from tocsin.coordinator import events
+from tocsin.coordinator.api.context import (
+    Shared,
+    broker_of,
+    check_for_user,
+    check_keeps,
+    check_reads,
+    check_rules,
+)
+from tocsin.coordinator.names import check_name
+from tocsin.coordinator.users import User
+from tocsin.coordinator.world import World
+from tocsin.errors import BadArgument
+from tocsin.protocol.coordination import Placement, PlacementRequest
+from tocsin.protocol.messages import Wanted
+from tocsin.web.auth import Who
+from tocsin.web.bodies import read_json
+from tocsin.web.describe import operation, reply
+
+router = APIRouter(tags=["users"])
+Limit = Annotated[int, Query(ge=1, le=10_000)]
+
+
+class Assignment(msgspec.Struct, frozen=True):
+    user: str
+    broker: str | None
+    version: int
+    online: bool
+
+
+class Assignments(msgspec.Struct, frozen=True):
+    """``next`` is what to pass as ``after`` for the following page, or null at the end."""
+
+    assignments: list[Assignment]
+    next: str | None
+
+
+class UserView(msgspec.Struct, frozen=True):
+    """``reason`` is why it is where it is. Positions are those that were acknowledged last."""
+
+    user: str
+    broker: str | None
+    url: str | None
+    version: int
+    reason: str
+    online: bool
+    location: tuple[float, float] | None
+    seen_at: float
+    subscriptions: list[Wanted]
+
+
+MESSAGES = (Placement, PlacementRequest, Wanted, Assignments, UserView)
+
+
+@router.post(
+    "/users/{user:path}/placement", **operation(takes=PlacementRequest, gives=Placement, summary="Ask for a broker")
+)
+async def place_user(user: str, request: Request, api: Shared, who: Who) -> Response:
+    """The broker that the user is placed at, which stays the same while it lives; 503 while none lives."""
+    check_for_user(who, check_name("user", user))
+    asked = await read_json(request, PlacementRequest, api.limits)
+    return reply(await api.service.place(user, asked))
+
+
+@router.put(
+    "/users/{user:path}/subscriptions/{id:path}",
+    **operation(takes=Wanted, status=204, summary="Keep a subscription"),
+)
+async def keep_subscription(user: str, id: str, request: Request, api: Shared, who: Who) -> Response:
+    check_keeps(who)
+    wanted = await read_json(request, Wanted, api.limits)
+    if wanted.id != check_name("subscription", id):
+        raise BadArgument("id", id, wanted.id)
+    await api.service.handle(events.SubscriptionKept(check_name("user", user), wanted, broker_of(who)))
+    return Response(status_code=204)
+
+
+@router.delete("/users/{user:path}/subscriptions/{id:path}", **operation(status=204, summary="End a subscription"))
+async def end_subscription(user: str, id: str, api: Shared, who: Who) -> Response:
+    check_keeps(who)
+    ended = events.SubscriptionEnded(check_name("user", user), check_name("subscription", id), broker_of(who))
+    await api.service.handle(ended)
+    return Response(status_code=204)
+
+
+@router.get("/users", **operation(gives=Assignments, summary="List users"))
+async def list_users(api: Shared, who: Who, after: str = "", limit: Limit = 1000) -> Response:
+    return reply(await _assignments(api, who, after, limit))
+
+
+@router.get("/assignments", **operation(gives=Assignments, summary="List who is where"))
+async def list_assignments(api: Shared, who: Who, after: str = "", limit: Limit = 1000) -> Response:
+    return reply(await _assignments(api, who, after, limit))
+
+
+@router.get("/users/{user:path}", **operation(gives=UserView, summary="Show a user"))
+async def show_user(user: str, api: Shared, who: Who) -> Response:
+    check_reads(who, check_name("user", user))
+    world = await api.world()
+    return reply(_view(world, api.service.state.keeping.find(user)))
+
+
+@router.delete("/users/{user:path}", **operation(status=204, summary="Forget a user"))
+async def remove_user(user: str, api: Shared, who: Who) -> Response:
+    """With all of its subscriptions; its connections are closed."""
+    check_rules(who)
+    await api.service.handle(events.UserRemoved(check_name("user", user)))
+    return Response(status_code=204)
+
+
+async def _assignments(api: Shared, who: Who, after: str, limit: int) -> Assignments:
+    check_reads(who)
+    world, count = await api.world(), min(limit, api.limits.page)
+    later = (user.name for user in world.users if user.name > after and not user.is_removed)
+    names = heapq.nsmallest(count + 1, later)
+    found = [_assignment(world, world.users[name]) for name in names[:count]]
+    return Assignments(found, names[count - 1] if len(names) > count else None)
+
+
+def _assignment(world: World, user: User) -> Assignment:
+    return Assignment(user.name, user.broker, user.version, world.is_online(user.name, user.broker))
+
+
+def _view(world: World, user: User) -> UserView:
+    url = world.brokers[user.broker].url if user.broker else None
+    return UserView(
+        user.name, user.broker, url, user.version, user.reason, world.is_online(user.name, user.broker),
+        user.location, user.seen_at, list(user.subscriptions.values()),
+    )  # fmt: skip

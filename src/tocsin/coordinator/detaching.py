@@ -1,0 +1,97 @@
+"""Removing what dead brokers left at the data cluster, until it is done.
+
+A broker may come back meanwhile and make its subscriptions again, under the same ids. So a removal and a
+registration of one broker never run at once, and before each request to the cluster it is asked whether the broker is
+still dead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+import httpx
+
+from tocsin.errors import Unavailable
+
+log = logging.getLogger(__name__)
+_PAGE = 1000
+_PAUSES_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+
+
+class Cluster(Protocol):
+    async def remove_some(self, broker: str) -> bool:
+        """Remove some subscriptions of ``broker``; whether there may be more. Unavailable if that failed."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class HttpCluster:
+    """The data cluster over HTTP; ``token`` makes one that may remove anybody's subscriptions."""
+
+    def __init__(self, url: str, token: Callable[[], str], timeout_s: float) -> None:
+        self._token = token
+        self._http = httpx.AsyncClient(base_url=url, timeout=timeout_s, trust_env=False)
+
+    async def remove_some(self, broker: str) -> bool:
+        found = await self._ask("GET", "/subscriptions", params={"broker": broker, "limit": _PAGE})
+        ids = [one["id"] for one in found.json()["subscriptions"]] if found.status_code == 200 else []
+        if ids:
+            await self._ask("POST", "/subscriptions/remove", json={"ids": ids})
+        return len(ids) == _PAGE
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def _ask(self, method: str, path: str, **what: object) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {self._token()}"}
+        try:
+            answer = await self._http.request(method, path, headers=headers, **what)  # type: ignore[arg-type]
+        except httpx.HTTPError as error:
+            raise Unavailable(f"the data cluster does not answer: {type(error).__name__}") from None
+        if not answer.is_success and answer.status_code != 404:  # a broker that the cluster never knew has nothing
+            raise Unavailable(f"the data cluster answers {answer.status_code}")
+        return answer
+
+
+class Detaching:
+    def __init__(
+        self, cluster: Cluster, is_dead: Callable[[str], bool], on_done: Callable[[str], Awaitable[None]]
+    ) -> None:
+        self._cluster, self._is_dead, self._on_done = cluster, is_dead, on_done
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def lock(self, broker: str) -> asyncio.Lock:
+        """Held while ``broker`` registers, and while something of it is removed."""
+        return self._locks[broker]
+
+    def begin(self, broker: str) -> None:
+        running = self._tasks.get(broker)
+        if running is None or running.done():
+            self._tasks[broker] = asyncio.create_task(self._run(broker))
+
+    async def close(self) -> None:
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await self._cluster.close()
+
+    async def _run(self, broker: str) -> None:
+        failures = 0
+        while self._is_dead(broker):
+            try:
+                async with self.lock(broker):
+                    if self._is_dead(broker) and not await self._cluster.remove_some(broker):
+                        await self._on_done(broker)
+                        return
+                failures = 0
+            except Unavailable as problem:
+                if not failures:
+                    log.warning("subscriptions of the dead broker %s are not removed yet: %s", broker, problem)
+                await asyncio.sleep(_PAUSES_S[min(failures, len(_PAUSES_S) - 1)])
+                failures += 1

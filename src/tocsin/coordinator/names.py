@@ -1,0 +1,46 @@
+"""What may be a name: of a broker, a user, a subscription."""
+
+from __future__ import annotations
+
+import re
+
+from tocsin.errors import BadArgument
+from tocsin.protocol.coordination import Registration, Report
+
+MAX_NAME_BYTES = 255
+_BROKER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_URL = re.compile(r"https?://[^\s/]+")
+
+
+def check_broker(name: str) -> str:
+    if not _BROKER.fullmatch(name):
+        raise BadArgument("broker", "up to 63 letters, digits, dots, dashes and underscores", name)
+    return name
+
+
+def check_name(kind: str, name: str) -> str:
+    """1 to 255 bytes of printable characters."""
+    if not name or not name.isprintable() or len(name.encode()) > MAX_NAME_BYTES:
+        raise BadArgument(kind, f"1 to {MAX_NAME_BYTES} bytes of printable characters", name[:80])
+    return name
+
+
+def check_registration(told: Registration) -> None:
+    check_name("incarnation", told.incarnation)
+    if not _URL.fullmatch(told.url) or not told.url.isprintable():
+        raise BadArgument("url", "http://host:port", told.url)
+    if told.capacity is not None and told.capacity <= 0:
+        raise BadArgument("capacity", "a number above 0", told.capacity)
+
+
+def check_report(report: Report) -> None:
+    """BadArgument where a user's or subscription's name could not be kept."""
+    for user in report.admitted:
+        check_name("user", user)
+    for holding in report.holdings:
+        check_name("user", holding.user)
+    for kept in report.kept:
+        check_name("user", kept.user)
+        check_name("subscription", kept.id)
+        if kept.wanted is not None and kept.wanted.id != kept.id:
+            raise BadArgument("subscription", kept.id, kept.wanted.id)

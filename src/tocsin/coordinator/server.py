@@ -1,0 +1,143 @@
+"""``tocsin coordinator``: the coordinator behind its HTTP interface, until it is told to stop."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from random import SystemRandom
+
+import msgspec
+
+from tocsin.config import Config
+from tocsin.config import Coordinator as Settings
+from tocsin.coordinator.api.app import create_app
+from tocsin.coordinator.api.context import ApiLimits
+from tocsin.coordinator.detaching import HttpCluster
+from tocsin.coordinator.rules import Rules
+from tocsin.coordinator.service import Coordinator, ServiceOptions
+from tocsin.coordinator.state import State
+from tocsin.coordinator.store.base import open_store
+from tocsin.policies.registry import placement_policy
+from tocsin.tokens import Principal, ensure_secret, mint, verify
+from tocsin.web.connection import ConnectionLimits
+from tocsin.web.server import ApiServer, ServerOptions, Tls
+
+log = logging.getLogger(__name__)
+_AFTER_408_S = 5.0  # for the sender of a slow body to read that it is too slow
+_TOKEN_S = 300.0
+
+
+def run(config: Config, on_ready: Callable[[str], None] = lambda url: None) -> None:
+    """Serve until SIGTERM or SIGINT. Unavailable if the state could not be made durable: start again then."""
+    secret = ensure_secret(config.secret_path)
+    service = make_service(config, secret)
+    try:
+        server = make_server(service, config, secret)
+        log.info("serving at %s", server.url)
+        on_ready(server.url)
+        server.run()
+    finally:
+        service.close()
+    if service.failure is not None:
+        raise service.failure
+
+
+def make_service(config: Config, secret: bytes) -> Coordinator:
+    settings = config.coordinator
+    policy = placement_policy(settings.placement, settings.placement_options)
+    store = open_store(settings.store, config.data_dir)
+    cluster = HttpCluster(_cluster_url(config), lambda: _token(secret), settings.cluster_timeout)
+    service = Coordinator(
+        State(rules_of(settings), policy, SystemRandom()), store, cluster, secret=secret, options=_options(settings)
+    )
+    _restore_policy(service, configured(settings))
+    return service
+
+
+def make_server(service: Coordinator, config: Config, secret: bytes) -> ApiServer:
+    settings, http = config.coordinator, config.http
+
+    def check(token: str) -> Principal:
+        return verify(token, secret, leeway_s=config.auth.leeway)
+
+    async def beside() -> None:
+        try:
+            await service.run()
+        finally:
+            await service.stop()
+
+    app = create_app(
+        service,
+        verify=check,
+        insecure=settings.insecure,
+        limits=ApiLimits(settings.max_body_bytes, http.body_timeout, settings.max_wait),
+        configured=configured(settings),
+        allowed_origins=http.allowed_origins.split(),
+        open_metrics=http.open_metrics,
+    )
+    return ApiServer(app, _server_options(config), beside=beside)
+
+
+def rules_of(settings: Settings) -> Rules:
+    return Rules(
+        silent_after_s=settings.silent_after,
+        refused_after_s=settings.refused_after,
+        dead_after_s=settings.dead_after,
+        longest_tick_s=4 * settings.tick,
+        adopt_timeout_s=settings.adopt_timeout,
+        move_timeout_s=settings.move_timeout,
+        retry_s=settings.retry,
+        moves_in_flight=settings.moves_in_flight,
+        moves_per_s=settings.moves_per_s,
+        kept_moves=settings.kept_moves,
+        kept_plans=settings.kept_plans,
+        offline_ttl_s=settings.offline_ttl,
+        forget_broker_s=settings.forget_broker,
+        max_users=settings.max_users,
+        max_subscriptions=settings.max_subscriptions,
+    )
+
+
+def configured(settings: Settings) -> str:
+    """The placement policy in the configuration, as one text."""
+    return msgspec.json.encode([settings.placement, dict(settings.placement_options)], order="sorted").decode()
+
+
+def _restore_policy(service: Coordinator, configured: str) -> None:
+    """A policy that was chosen while running holds as long as the configuration says what it said then."""
+    chosen = service.state.world.counters.policy
+    if chosen is not None and chosen.configured == configured:
+        service.state.world.policy = placement_policy(chosen.name, chosen.options)
+
+
+def _options(settings: Settings) -> ServiceOptions:
+    return ServiceOptions(
+        settings.report_interval,
+        settings.tick,
+        settings.ticket_ttl,
+        settings.ask_timeout,
+        settings.page_instructions,
+        settings.max_instructions,
+    )
+
+
+def _server_options(config: Config) -> ServerOptions:
+    http = config.http
+    return ServerOptions(
+        config.coordinator.host,
+        config.coordinator.port,
+        config.log.level,
+        Tls(Path(http.tls_certificate), Path(http.tls_key)) if http.tls_certificate else None,
+        http.max_connections,
+        ConnectionLimits(http.head_timeout, http.body_timeout + _AFTER_408_S, http.stall_timeout),
+    )
+
+
+def _cluster_url(config: Config) -> str:
+    host = config.cluster.host
+    return config.coordinator.cluster or f"http://{f'[{host}]' if ':' in host else host}:{config.cluster.port}"
+
+
+def _token(secret: bytes) -> str:
+    return mint(secret, "coordinator", ["admin"], _TOKEN_S)

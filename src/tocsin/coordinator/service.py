@@ -1,0 +1,270 @@
+"""The coordinator around its state: clock, store, tickets, and the carrying out of effects.
+
+Everything runs in one event loop, except commits. An answer is given when what it says is durable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from secrets import token_urlsafe
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from tocsin.clock import Clock, SystemClock
+from tocsin.coordinator import events
+from tocsin.coordinator.brokers import BrokerState
+from tocsin.coordinator.committing import Committer
+from tocsin.coordinator.detaching import Cluster, Detaching
+from tocsin.coordinator.events import Ask, Detach, Effect, Event, Restart, Tell
+from tocsin.coordinator.metrics import Metrics, tally
+from tocsin.coordinator.queues import Queue
+from tocsin.coordinator.state import State
+from tocsin.coordinator.store.base import Store
+from tocsin.errors import NotFound, Unavailable
+from tocsin.protocol.coordination import (
+    Instruction,
+    Placement,
+    PlacementRequest,
+    Registered,
+    Registration,
+    Report,
+    Reported,
+    Send,
+)
+from tocsin.protocol.tickets import issue_ticket
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceOptions:
+    report_interval_s: float = 1.0
+    tick_s: float = 0.25
+    ticket_ttl_s: float = 300.0
+    ask_timeout_s: float = 1.0
+    page_instructions: int = 500
+    max_instructions: int = 2_000_000
+
+
+class Coordinator:
+    def __init__(
+        self,
+        state: State,
+        store: Store,
+        cluster: Cluster,
+        *,
+        secret: bytes,
+        options: ServiceOptions | None = None,
+        clock: Clock | None = None,
+        metrics: Metrics | None = None,
+        on_failure: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.state, self._secret = state, secret
+        self._options, self._clock = options or ServiceOptions(), clock or SystemClock()
+        self.metrics = metrics or Metrics()
+        self.metrics.before_scrape = self._gauge
+        self._committer = Committer(store, on_failure)
+        self._detaching = Detaching(cluster, self._is_dead, self._detached)
+        self._queues: dict[str, Queue] = {}
+        self._news: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
+        self._asking: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.is_stopping = False
+        self._resumed = state.load(store.load(), self._clock.now())
+
+    # --- running ---------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Go on with what the last run left, and tick until cancelled."""
+        await self._committer.commit(self.state.world.take_changes(), lambda: self._carry_out(self._resumed))
+        last_s = self._clock.monotonic()
+        while True:
+            await asyncio.sleep(self._options.tick_s)
+            now_s = self._clock.monotonic()
+            await self.tick(now_s - last_s)
+            last_s = now_s
+
+    async def tick(self, elapsed_s: float) -> None:
+        try:
+            await self.handle(events.Ticked(elapsed_s))
+        except Unavailable:
+            raise
+        except Exception:
+            log.exception("a tick failed")
+
+    async def stop(self) -> None:
+        self.wake_all()
+        for task in list(self._tasks):
+            task.cancel()
+        await self._detaching.close()
+
+    def close(self) -> None:
+        """Let go of the store, when the loop has ended."""
+        self._committer.close()
+
+    def wake_all(self) -> None:
+        """Requests that wait are answered at once, from here on."""
+        self.is_stopping = True
+        for news in self._news.values():
+            news.set()
+
+    @property
+    def failure(self) -> Unavailable | None:
+        return self._committer.failure
+
+    async def handle(self, event: Event) -> None:
+        """Returns when what ``event`` changed is durable and its effects are on their way."""
+        if self._committer.failure is not None:
+            raise self._committer.failure
+        started = time.perf_counter()
+        effects = self.state.handle(event, self._clock.now())
+        changes = self.state.world.take_changes()
+        if changes or effects:
+            await self._committer.commit(changes, lambda: self._carry_out(effects))
+        self.metrics.handled(type(event).__name__, time.perf_counter() - started)
+
+    async def settled(self) -> None:
+        """Before something is read: what is seen now is durable."""
+        await self._committer.settled()
+
+    # --- brokers ---------------------------------------------------------------------------------------
+
+    async def register(self, name: str, registration: Registration) -> Registered:
+        async with self._detaching.lock(name):
+            was_given_up = self._is_dead(name)
+            await self.handle(events.BrokerRegistered(name, registration))
+        return Registered(self._options.report_interval_s, self.state.world.members(), was_given_up)
+
+    async def report(self, name: str, report: Report) -> Reported:
+        is_known = self.state.knows(name, report.incarnation)
+        if is_known:
+            await self.handle(events.BrokerReported(name, report))
+        return Reported(is_known)
+
+    async def instructions(self, name: str, incarnation: str, after: int, wait_s: float) -> Sequence[Instruction]:
+        """Waits until there are some; NotFound where that life of the broker has to register first."""
+        deadline = self._clock.monotonic() + wait_s
+        while True:
+            queue = self._queues.get(name)
+            if queue is None or queue.incarnation != incarnation or not self.state.knows(name, incarnation):
+                raise NotFound("registration of broker", name)
+            found = queue.after(after, self._options.page_instructions)
+            left_s = deadline - self._clock.monotonic()
+            if found or left_s <= 0 or self.is_stopping:
+                return [self._with_ticket(one) for one in found]
+            await self._wait(name, left_s)
+
+    async def _wait(self, name: str, seconds: float) -> None:
+        news = self._news[name]
+        news.clear()
+        try:
+            await asyncio.wait_for(news.wait(), seconds)
+        except TimeoutError:
+            return
+
+    # --- users -----------------------------------------------------------------------------------------
+
+    async def place(self, user: str, asked: PlacementRequest) -> Placement:
+        await self.handle(events.PlacementAsked(user, asked.location, asked.latencies_ms))
+        world = self.state.world
+        found = world.users.get(user)
+        broker = world.brokers.get(found.broker) if found and found.broker else None
+        if found is None or broker is None or broker.is_ended:
+            raise Unavailable("no broker lives that could take the user")
+        ticket = self._ticket(user, broker.name, found.version)
+        return Placement(user, broker.name, broker.url, found.version, ticket, found.reason)
+
+    def _ticket(self, user: str, broker: str, version: int) -> str:
+        ends_at = self._clock.now() + self._options.ticket_ttl_s
+        return issue_ticket(self._secret, user, broker, version, token_urlsafe(12), ends_at)
+
+    def _with_ticket(self, instruction: Instruction) -> Instruction:
+        if not isinstance(instruction, Send):
+            return instruction
+        ticket = self._ticket(instruction.user, instruction.to.name, instruction.version)
+        return msgspec.structs.replace(instruction, ticket=ticket)
+
+    # --- effects ---------------------------------------------------------------------------------------
+
+    def _carry_out(self, effects: Sequence[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Restart(broker, incarnation):
+                    self._queues[broker] = Queue(incarnation, self._options.max_instructions)
+                    self._news[broker].set()
+                case Tell(broker, instruction):
+                    self._put(broker, instruction)
+                case Detach(broker):
+                    self._detaching.begin(broker)
+                case Ask(broker, url):
+                    self._ask(broker, url)
+
+    def _put(self, broker: str, instruction: Instruction) -> None:
+        queue = self._queues.get(broker)
+        if queue is None:
+            return  # it has to register first, and then hears everything
+        queue.put(instruction)
+        if queue.is_overfull:
+            log.warning("broker %s does not take its instructions; it has to register again", broker)
+            del self._queues[broker]
+            self._spawn(self._handled(events.BrokerDistrusted(broker)))
+        self._news[broker].set()
+
+    def _ask(self, broker: str, url: str) -> None:
+        if broker not in self._asking:
+            self._asking.add(broker)
+            self._spawn(self._is_anyone_there(broker, url))
+
+    async def _is_anyone_there(self, broker: str, url: str) -> None:
+        try:
+            if await is_refused(url, self._options.ask_timeout_s):
+                await self._handled(events.BrokerRefused(broker))
+        finally:
+            self._asking.discard(broker)
+
+    async def _detached(self, broker: str) -> None:
+        await self._handled(events.BrokerDetached(broker))
+
+    async def _handled(self, event: Event) -> None:
+        try:
+            await self.handle(event)
+        except Unavailable:
+            return  # the program ends, and says why
+
+    def _is_dead(self, name: str) -> bool:
+        broker = self.state.world.brokers.get(name)
+        return broker is not None and broker.is_ended
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _gauge(self) -> None:
+        world = self.state.world
+        states = tally([b.state for b in world.brokers], list(BrokerState))
+        online = sum(len(presence.holdings) for presence in world.presence.values())
+        waiting = sum(len(queue) for queue in self._queues.values())
+        self.metrics.moves_ended(world.moves.ended)
+        self.metrics.gauge(states, len(world.users), online, len(world.moves.active), waiting)
+
+
+async def is_refused(url: str, timeout_s: float) -> bool:
+    """Whether nobody listens at ``url``; no where that cannot be said."""
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        _, writer = await asyncio.wait_for(asyncio.open_connection(parts.hostname, port), timeout_s)
+    except ConnectionRefusedError:
+        return True
+    except (OSError, ValueError, TimeoutError):
+        return False
+    writer.close()
+    return False
