@@ -31,7 +31,7 @@ class LocalBroker:
     """One broker; ``stop`` ends it in order, ``die`` as if it were killed."""
 
     def __init__(self, name: str, port: int = 0, **settings: str) -> None:
-        overrides = {"broker.name": name, "broker.port": port, "upstream.settle": "3s", "upstream.timeout": "2s"}
+        overrides = {"broker.name": name, "broker.port": port, "upstream.settle": "1s", "upstream.timeout": "2s"}
         config = load(overrides=overrides | {k.replace("__", "."): v for k, v in settings.items()})
         hub = make_hub(config.broker)
         self.sources = Sources(config, SECRET, hub)
@@ -83,10 +83,14 @@ def agree(living: Sequence[LocalBroker], heard_by: Sequence[LocalBroker] | None 
 
 
 class Subscriber:
-    """Follows one topic at one broker. Fails where the broker leaves a hole that it did not announce."""
+    """Follows one target at one broker. Fails where the broker leaves a hole that it did not announce."""
 
-    def __init__(self, url: str, topic: str, position: str | None = None, token: str = TOKEN) -> None:
-        self._url, self._topic, self._token, self.position = url, topic, token, position
+    def __init__(self, url: str, target: str | dict[str, Any], position: str | None = None, token: str = TOKEN) -> None:
+        """``target`` is a topic's name, or a target as the protocol writes it."""
+        self._target = {"kind": "topic", "name": target} if isinstance(target, str) else target
+        self._url, self._token, self.position = url, token, position
+        self.stream = ""
+        self.answers: list[dict[str, Any]] = []
         self.got: list[Any] = []
         self.gaps: list[tuple[str, int | None]] = []
         self.recovered: bool | None = None
@@ -97,13 +101,14 @@ class Subscriber:
     async def __aenter__(self) -> Subscriber:
         url = self._url.replace("http", "ws") + "/connect"
         self._socket = await connect(url, subprotocols=[Subprotocol(SUBPROTOCOL)], proxy=None)
-        wanted = {"id": "s", "target": {"kind": "topic", "name": self._topic}, "position": self.position}
+        wanted = {"id": "s", "target": self._target, "position": self.position}
         await self._send({"type": "login", "request": 1, "token": self._token, "subscriptions": [wanted]})
         welcome = json.loads(await asyncio.wait_for(self._socket.recv(), WAIT_S))
         assert welcome["type"] == "welcome", welcome
         assert not welcome.get("refused"), welcome
         (standing,) = welcome["subscriptions"]
         self.position, self.recovered = standing["position"], standing.get("recovered", True)
+        self.stream = standing["stream"]
         self._task = asyncio.create_task(self._read())
         return self
 
@@ -123,6 +128,18 @@ class Subscriber:
 
         await asyncio.wait_for(wait(), WAIT_S)
         return self.got
+
+    async def records(self, dataset: str, *records: dict[str, Any]) -> dict[str, Any]:
+        """Send records; the broker's answer."""
+        await self._send({"type": "records", "request": 7, "dataset": dataset, "records": list(records)})
+
+        async def wait() -> dict[str, Any]:
+            while not self.answers:
+                self._changed.clear()
+                await self._changed.wait()
+            return self.answers.pop()
+
+        return await asyncio.wait_for(wait(), WAIT_S)
 
     async def _send(self, message: dict[str, Any]) -> None:
         assert self._socket is not None
@@ -145,3 +162,5 @@ class Subscriber:
                 assert hole["after"] <= self.position, (self.position, message)
                 self.position = max(self.position, hole["through"])
                 self.gaps.append((message["reason"], hole["count"]))
+        else:
+            self.answers.append(message)

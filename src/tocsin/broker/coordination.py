@@ -200,6 +200,10 @@ class Coordination:
         )  # fmt: skip
         try:
             answer = await self._client.report(report)
+        except BadArgument as problem:  # sent again, it would be refused again
+            log.error("the coordinator refused a report, and what it told is lost: %s", problem)
+            self._noted.taken(report)
+            raise
         except BaseException:
             self._is_full = True
             raise

@@ -16,8 +16,6 @@ from tocsin.broker.upstream.routes import MESSAGES, peer_routes
 from tocsin.config import Config
 from tocsin.tokens import ensure_secret, verify
 
-HANDING_S = 5.0  # for topics to be taken by those who stamp them next
-
 log = logging.getLogger(__name__)
 
 
@@ -47,15 +45,16 @@ async def serve(config: Config) -> None:
     async def end(is_hurried: asyncio.Event) -> None:
         log.info("draining")
         await server.drain(residents, is_hurried)
-        await _handed_over(sources, is_hurried)
+        await _handed_over(sources, config.upstream.settle, is_hurried)
 
     await until_signal(end)
     await server.stop()
     await sources.stop()
 
 
-async def _handed_over(sources: Sources, is_hurried: asyncio.Event) -> None:
+async def _handed_over(sources: Sources, within_s: float, is_hurried: asyncio.Event) -> None:
     """Wait for the topics stamped here to be taken by others, if there are others."""
-    deadline = asyncio.get_running_loop().time() + HANDING_S
-    while sources.topics.unsettled and not is_hurried.is_set() and asyncio.get_running_loop().time() < deadline:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + within_s
+    while not sources.topics.is_relieved and not is_hurried.is_set() and loop.time() < deadline:
         await asyncio.sleep(0.05)

@@ -86,9 +86,10 @@ class TopicUpstream:
         await self._client.close()
 
     @property
-    def unsettled(self) -> int:
-        """Logs here that another broker should have."""
-        return sum(self._owner(topic).name != self._me().name for topic in self._owned) if self._brokers else 0
+    def is_relieved(self) -> bool:
+        """Whether this broker, which leaves, has nothing any more that another should take."""
+        others = (self._brokers or {}).keys() - {self._me().name}
+        return not self._owned or not others
 
     def set_topology(self, brokers: Sequence[BrokerInfo]) -> None:
         """Who lives. Topics whose owner changed are taken, given or followed elsewhere."""

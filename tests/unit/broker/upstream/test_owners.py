@@ -90,7 +90,7 @@ def test_a_broker_that_drains_hands_its_topics_over_even_those_that_nobody_follo
                 await publish(b, busy, 3)
                 assert await at_a.until(3) == await at_c.until(3) == [1, 2, 3]
                 assert at_a.gaps == at_c.gaps == []
-            while c.sources.topics.unsettled:
+            while not c.sources.topics.is_relieved:
                 await asyncio.sleep(0.02)
             async with Subscriber(b.info.url, quiet, position=stamped[0]) as back:
                 assert await back.until(2) == [2, 3]
