@@ -131,6 +131,8 @@ class Core:
             task.add_done_callback(self._tasks.discard)
             return
         self.directory.logged_out(user.name, session.id)
+        if not user.sessions and not user.subscriptions and not user.adoptions:
+            self.users.remove(user)  # holds nothing: when it comes back, the coordinator says where it belongs
         if self.on_left is not None:
             self.on_left(user)
 

@@ -28,7 +28,12 @@ class LocalResidents:
             return
         entered = self._core.users.enter(user, version)
         made = (self._core.subscribe(entered, wanted, None) for wanted in subscriptions)
-        for result in await asyncio.gather(*made, return_exceptions=True):
+        entered.adoptions += 1
+        try:
+            results = await asyncio.gather(*made, return_exceptions=True)
+        finally:
+            entered.adoptions -= 1
+        for result in results:
             if isinstance(result, BaseException):
                 raise result
 

@@ -6,20 +6,19 @@
 
 Requests that change what is held (login, subscribe, unsubscribe, list, confirm, refresh, logout) are carried out
 one after the other, in the order of their coming; publications and records run beside them; ping and ack are
-answered at once. The worker of the first kind exists only while there is work.
+answered at once.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections import deque
-from collections.abc import Awaitable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
 from tocsin.broker.admission import Moved
 from tocsin.broker.follow import Follow
+from tocsin.broker.requests import Requests
 from tocsin.broker.standing import stand_all
 from tocsin.broker.stream import Stream
 from tocsin.broker.users import Subscription, User
@@ -42,7 +41,6 @@ from tocsin.protocol.messages import (
     Confirm,
     Done,
     Failed,
-    FromClient,
     ListSubscriptions,
     Login,
     Logout,
@@ -66,7 +64,6 @@ if TYPE_CHECKING:
     from tocsin.broker.core import Core
     from tocsin.broker.outlet import Outlet
 
-log = logging.getLogger(__name__)
 _CLOSES: Mapping[str, Code] = {
     "unauthenticated": BAD_TOKEN,
     "moved": MOVED,
@@ -75,9 +72,13 @@ _CLOSES: Mapping[str, Code] = {
 }
 
 
+Request = Login | Subscribe | Unsubscribe | ListSubscriptions | Publish | Records | Refresh | Confirm | Logout
+M = TypeVar("M", Request, Publish | Records)
+
+
 class Session:
     __slots__ = (
-        "_ends_at", "_outlet", "_queue", "_running", "_tasks", "core", "follows", "id", "is_moving",
+        "_ends_at", "_outlet", "_requests", "core", "follows", "id", "is_moving",
         "principal", "subscriptions", "user",
     )  # fmt: skip
 
@@ -90,9 +91,7 @@ class Session:
         self.follows: dict[Stream, Follow] = {}
         self.is_moving = False  # came by a ticket, and has not confirmed yet
         self._ends_at = core.now() + core.settings.login_timeout
-        self._queue: deque[FromClient] | None = None
-        self._tasks: set[asyncio.Task[None]] | None = None
-        self._running = 0
+        self._requests: Requests | None = None
 
     @property
     def is_peer(self) -> bool:
@@ -116,8 +115,8 @@ class Session:
         for follow in self.follows.values():
             follow.stop()
         self.follows.clear()
-        for task in self._tasks or ():
-            task.cancel()
+        if self._requests is not None:
+            self._requests.cancel()
         if self.user is not None:
             self.core.leave(self, self.user)
 
@@ -130,76 +129,38 @@ class Session:
             self._outlet.say(Failed("bad-message", str(problem)[:500]))
             self._outlet.end(BAD_MESSAGE)
             return
-        if self.principal is None and self._queue is None and not isinstance(message, Login):
+        if self.principal is None and self._requests is None and not isinstance(message, Login):
             self._outlet.end(LOGIN_FIRST)
         elif isinstance(message, Ping):
             self._outlet.say(Pong(message.request))
         elif isinstance(message, Ack):
             self._acknowledge(message.positions)
         elif self.user is not None and isinstance(message, Publish | Records):
-            self._run(self._answered(message.request, self._beside(message)))
+            self._under_way.run(partial(self._answered, self._beside, message))
         else:
-            self._enqueue(message)
+            self._under_way.enqueue(partial(self._answered, self._in_order, message))
 
-    def _enqueue(self, message: FromClient) -> None:
-        if self._queue is not None:
-            self._queue.append(message)
-            self._began()
-            return
-        self._queue = deque([message])
-        self._run(self._work())
-        self._began()
+    @property
+    def _under_way(self) -> Requests:
+        if self._requests is None:
+            limit = self.core.settings.max_requests
+            self._requests = Requests(self._outlet.transport, limit, self._idle, lambda: self._outlet.end(INTERNAL))
+        return self._requests
 
-    async def _work(self) -> None:
-        """Carry out what is queued, in order."""
-        queue = self._queue
-        while queue:
-            message = queue.popleft()
-            try:
-                await self._answered(message.request, self._in_order(message))  # type: ignore[union-attr]
-            finally:
-                self._finished()
-        self._queue = None
+    def _idle(self) -> None:
+        self._requests = None
 
-    def _run(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks = self._tasks or set()
-        self._tasks.add(task)
-        self._began()
-        task.add_done_callback(self._ran)
-
-    def _ran(self, task: asyncio.Task[None]) -> None:
-        self._finished()
-        if self._tasks is not None:
-            self._tasks.discard(task)
-            if not self._tasks:
-                self._tasks = None
-        if not task.cancelled() and task.exception() is not None:
-            log.error("a request failed unexpectedly", exc_info=task.exception())
-            self._outlet.end(INTERNAL)
-
-    def _began(self) -> None:
-        """Count a request under way; when they are many, nothing more is read."""
-        self._running += 1
-        if self._running == self.core.settings.max_requests:
-            self._outlet.transport.pause_reading()
-
-    def _finished(self) -> None:
-        self._running -= 1
-        if self._running == self.core.settings.max_requests - 1 and not self._outlet.transport.is_closing():
-            self._outlet.transport.resume_reading()
-
-    async def _answered(self, request: int, work: Awaitable[None]) -> None:
+    async def _answered(self, carry_out: Callable[[M], Awaitable[None]], message: M) -> None:
         try:
-            await work
+            await carry_out(message)
         except TocsinError as error:
-            self._outlet.say(failed(error, request))
+            self._outlet.say(failed(error, message.request))
             if self.user is None and (code := _CLOSES.get(error.code)):
                 self._outlet.end(code)
 
     # --- requests -----------------------------------------------------------------------------------------
 
-    async def _in_order(self, message: FromClient) -> None:
+    async def _in_order(self, message: Request) -> None:
         match message:
             case Login() if self.user is None:
                 await self.login(message, {})
@@ -219,8 +180,8 @@ class Session:
                 self._outlet.say(Done(message.request))
             case Logout():
                 await self._logout(message)
-            case Publish() | Records():
-                await self._beside(message)
+            case Publish() | Records():  # came before the login was through
+                self._under_way.run(partial(self._answered, self._beside, message))
             case _:
                 raise BadArgument("message", "one login a connection", "another")
 

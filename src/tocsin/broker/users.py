@@ -28,10 +28,11 @@ class Subscription:
 class User:
     """``version`` is that of its assignment here, 0 where nobody told. A peer lives as long as its connection."""
 
-    __slots__ = ("is_peer", "name", "sessions", "subscriptions", "version")
+    __slots__ = ("adoptions", "is_peer", "name", "sessions", "subscriptions", "version")
 
     def __init__(self, name: str, version: int = 0, *, is_peer: bool = False) -> None:
         self.name, self.version, self.is_peer = name, version, is_peer
+        self.adoptions = 0  # under way
         self.subscriptions: dict[str, Subscription] = {}
         self.sessions: list[Session] = []
 

@@ -1,0 +1,77 @@
+"""A session's requests under way: some one after the other, some beside them, never more than allowed.
+
+It exists only while there is something under way, so an idle session costs nothing for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+log = logging.getLogger(__name__)
+Work = Callable[[], Coroutine[Any, Any, None]]
+
+
+class Requests:
+    """``on_idle`` is called when nothing is under way any more, ``on_failure`` when something failed unexpectedly."""
+
+    __slots__ = ("_limit", "_on_failure", "_on_idle", "_queue", "_tasks", "_transport")
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        limit: int,
+        on_idle: Callable[[], None],
+        on_failure: Callable[[], None],
+    ) -> None:
+        self._transport, self._limit, self._on_idle, self._on_failure = transport, limit, on_idle, on_failure
+        self._queue: deque[Work] = deque()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._tasks) + len(self._queue)
+
+    def enqueue(self, work: Work) -> None:
+        """Run after everything that was enqueued before."""
+        is_idle = not self._queue
+        self._queue.append(work)
+        if is_idle:
+            self.run(self._in_order)
+
+    def run(self, work: Work) -> None:
+        """Run beside all others; nothing more is read from the client while there are too many."""
+        task = asyncio.get_running_loop().create_task(work())
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        self._throttle()
+
+    def cancel(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        self._queue.clear()
+
+    async def _in_order(self) -> None:
+        while self._queue:
+            await self._queue[0]()
+            if self._queue:
+                self._queue.popleft()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._throttle()
+        if not task.cancelled() and task.exception() is not None:
+            log.error("a request failed unexpectedly", exc_info=task.exception())
+            self._on_failure()
+        if not self._tasks:
+            self._on_idle()
+
+    def _throttle(self) -> None:
+        if self._transport.is_closing():
+            return
+        if len(self) >= self._limit:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
