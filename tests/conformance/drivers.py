@@ -20,7 +20,6 @@ from tocsin.errors import TocsinError
 from tocsin.protocol.targets import Target
 
 HERE = Path(__file__).parent
-MODULE = Path(client.__file__).parent / "js" / "tocsin.js"
 WAIT_S = 20.0
 
 
@@ -164,7 +163,7 @@ class Node:
         environment = {name: value for name, value in os.environ.items() if name != "NODE_OPTIONS"}
         return cls(
             await asyncio.create_subprocess_exec(
-                node, "--no-warnings", "--experimental-websocket", str(HERE / "driver.mjs"), str(MODULE),
+                node, "--no-warnings", "--experimental-websocket", str(HERE / "driver.mjs"), str(client.JAVASCRIPT),
                 stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env=environment, limit=2**24,
             )
         )  # fmt: skip

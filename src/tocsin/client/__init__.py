@@ -8,10 +8,15 @@ async with connect(coordinator="http://127.0.0.1:8440", token=token) as session:
             print(item.payload)
 """
 
+from pathlib import Path
+
 from tocsin.client.session import Session, connect
 from tocsin.client.subscription import Subscription
 from tocsin.client.wishes import channel, default_id, topic
 from tocsin.protocol.inbox import Delivered as Notification
 from tocsin.protocol.inbox import Missed as Gap
 
-__all__ = ["Gap", "Notification", "Session", "Subscription", "channel", "connect", "default_id", "topic"]
+JAVASCRIPT = Path(__file__).parent / "js" / "tocsin.js"
+"""The client for browsers and Node, one module."""
+
+__all__ = ["JAVASCRIPT", "Gap", "Notification", "Session", "Subscription", "channel", "connect", "default_id", "topic"]

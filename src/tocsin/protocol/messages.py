@@ -54,6 +54,8 @@ class Login(_Message, frozen=True, tag="login"):
 
 
 class Subscribe(_Message, frozen=True, tag="subscribe"):
+    """Hold a subscription from now on. Answered by ``subscribed``; may be said again, to begin at ``position``."""
+
     request: int
     id: str
     target: Target
@@ -61,11 +63,15 @@ class Subscribe(_Message, frozen=True, tag="subscribe"):
 
 
 class Unsubscribe(_Message, frozen=True, tag="unsubscribe"):
+    """End a subscription of the user. Answered by ``done``."""
+
     request: int
     id: str
 
 
 class ListSubscriptions(_Message, frozen=True, tag="list"):
+    """Ask for every subscription of the user. Answered by ``subscriptions``."""
+
     request: int
 
 
@@ -76,6 +82,8 @@ class Ack(_Message, frozen=True, tag="ack"):
 
 
 class Publish(_Message, frozen=True, tag="publish"):
+    """Publish under a topic; answered by ``published`` when its owner has stamped it."""
+
     request: int
     topic: str
     payload: msgspec.Raw
@@ -103,6 +111,8 @@ class Confirm(_Message, frozen=True, tag="confirm"):
 
 
 class Ping(_Message, frozen=True, tag="ping"):
+    """Show that the client lives. Answered by ``pong``."""
+
     request: int
 
 
@@ -143,6 +153,8 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Welcome(_Message, frozen=True, tag="welcome"):
+    """The answer to ``login``. A client that says nothing for several times ``ping_s`` is closed."""
+
     request: int
     user: str
     broker: str
@@ -153,16 +165,22 @@ class Welcome(_Message, frozen=True, tag="welcome"):
 
 
 class Subscribed(_Message, frozen=True, tag="subscribed"):
+    """The answer to ``subscribe``."""
+
     request: int
     subscription: Standing
 
 
 class Subscriptions(_Message, frozen=True, tag="subscriptions"):
+    """The answer to ``list``."""
+
     request: int
     subscriptions: Sequence[Standing]
 
 
 class Published(_Message, frozen=True, tag="published"):
+    """The answer to ``publish``: the position in the topic's stream."""
+
     request: int
     position: str
 
@@ -182,6 +200,8 @@ class Done(_Message, frozen=True, tag="done"):
 
 
 class Pong(_Message, frozen=True, tag="pong"):
+    """The answer to ``ping``."""
+
     request: int
 
 
@@ -199,6 +219,8 @@ class Failed(_Message, frozen=True, tag="error"):
 
 
 class Notification(_Message, frozen=True, tag="notification"):
+    """One result of a channel, or one publication of a topic: all there is in (after, through]."""
+
     stream: str
     after: str
     through: str

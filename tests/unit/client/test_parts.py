@@ -1,0 +1,114 @@
+"""The small parts of the client."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+
+import httpx
+import pytest
+
+from tocsin.client import JAVASCRIPT, channel, connect, default_id, topic
+from tocsin.client.credentials import Credentials, claims, lasts_s, subject
+from tocsin.client.placing import PlacementRefused, _read
+from tocsin.client.wire import socket_url
+from tocsin.errors import BadArgument, Unavailable
+from tocsin.tokens import mint
+
+SECRET = b"a secret of more than thirty-two bytes"
+
+
+def test_a_token_tells_whom_it_names_and_how_long_it_lasts() -> None:
+    token = mint(SECRET, "änn", ["read"], 600, now=1000.0)
+    assert subject(token) == "änn"
+    assert lasts_s(token, now=1100.0) == 500.0
+
+
+@pytest.mark.parametrize("token", [None, "", "opaque", "a.b", "a.!!.c", "a.bnVsbA.c", "a.W10.c", "é.é.é"])
+def test_what_is_no_json_web_token_tells_nothing(token: str | None) -> None:
+    assert (claims(token), subject(token), lasts_s(token)) == ({}, None, None)
+
+
+def test_a_token_is_a_text_or_a_function_of_either_kind() -> None:
+    async def later() -> str:
+        return "later"
+
+    given = [Credentials(None), Credentials("text"), Credentials(lambda: "now"), Credentials(later)]
+    assert [asyncio.run(one.token()) for one in given] == [None, "text", "now", "later"]
+    assert [one.can_renew for one in given] == [False, False, True, True]
+
+
+def test_a_function_that_gives_no_text_is_an_error() -> None:
+    with pytest.raises(BadArgument, match="a function that gives a text"):
+        asyncio.run(Credentials(lambda: 7).token())  # type: ignore[arg-type, return-value]
+
+
+def test_equal_targets_have_equal_ids_however_they_are_written() -> None:
+    assert default_id(channel("Near", x=1, y=2)) == default_id(channel("Near", y=2, x=1))
+    assert len({default_id(t) for t in (channel("Near", x=1), channel("Near", x=2), topic("Near"))}) == 3
+
+
+@pytest.mark.parametrize(
+    ("python", "javascript"),
+    [
+        (topic("news"), 'topic("news")'),
+        (channel("Near", kind="fire", x=0.5, who="Ä"), 'channel("Near", {x: 0.5, who: "Ä", kind: "fire"})'),
+        (channel("Fires", 7, None, True), 'channel("Fires", [7, null, true])'),
+    ],
+)
+def test_both_clients_choose_the_same_id(python: object, javascript: str, node: str) -> None:
+    script = f"""
+        import {{ channel, defaultId, topic }} from {JAVASCRIPT.as_uri()!r};
+        console.log(defaultId({javascript}));
+    """
+    done = subprocess.run([node, "--input-type=module", "-e", script], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == default_id(python), done.stderr  # type: ignore[arg-type]
+
+
+def test_arguments_are_by_name_or_in_order() -> None:
+    with pytest.raises(BadArgument, match="all in order or all by name"):
+        channel("Near", 1, x=2)
+    with pytest.raises(BadArgument, match="topic"):
+        topic(" news")
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://h:1", "ws://h:1/connect"),
+        ("https://h/", "wss://h/connect"),
+        ("https://h/brokers/1/", "wss://h/brokers/1/connect"),
+        ("ws://h:1", "ws://h:1/connect"),
+    ],
+)
+def test_where_a_brokers_socket_is(url: str, expected: str) -> None:
+    assert socket_url(url) == expected
+
+
+@pytest.mark.parametrize(
+    ("status", "content", "error"),
+    [
+        (401, b'{"detail": "expired"}', PlacementRefused),
+        (404, b"<html>", PlacementRefused),
+        (429, b"{}", Unavailable),
+        (503, b"[]", Unavailable),
+        (200, b"{}", Unavailable),
+        (200, b"hello", Unavailable),
+    ],
+)
+def test_what_a_coordinators_answer_means(status: int, content: bytes, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        _read(httpx.Response(status, content=content), "http://c")
+
+
+def test_an_address_is_needed() -> None:
+    with pytest.raises(BadArgument, match="coordinator or of a broker"):
+        connect()
+
+
+def test_the_client_needs_nothing_but_the_base_installation() -> None:
+    heavy = ("pyspark", "pyarrow", "numpy", "fastapi", "uvicorn", "uvloop", "sqlglot")
+    script = f"import sys, tocsin.client.sync, tocsin.cli.main; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"
