@@ -18,7 +18,7 @@ class Moving:
         self._started: set[str] = set()  # users
         self._deadlines: dict[str, float] = {}  # by move, awake seconds
         self._latest: dict[str, int] = {}  # by move: the adoption whose outcome counts
-        self._tokens, self._filled_s = 1.0, 0.0
+        self._tokens, self._filled_s = max(1.0, world.rules.moves_per_s), 0.0
 
     @property
     def free(self) -> int:

@@ -1,0 +1,206 @@
+"""Users: placed, admitted, kept, acknowledged, forgotten."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.coordinators import Story, told, wanted
+from tocsin.coordinator import events
+from tocsin.errors import LimitExceeded, NotFound
+from tocsin.protocol.coordination import Acknowledged, Adopt, Holding, Kept, Release
+
+
+def subscriptions(made: Story, user: str) -> dict[str, str | None]:
+    return {id: one.position for id, one in made.state.world.users[user].subscriptions.items()}
+
+
+def test_a_user_keeps_its_broker_while_that_lives():
+    made = Story("a", "b")
+    assert [made.place("ann") for _ in range(5)] == ["a"] * 5
+    assert made.version("ann") == 1
+
+
+def test_a_placement_tells_the_broker_whom_to_expect():
+    made = Story("a")
+    [adopt] = told(made.tell(events.PlacementAsked("ann")), "a")
+    assert adopt == Adopt(adopt.number, "ann", 1, [])
+
+
+def test_what_a_user_said_of_itself_counts_when_it_is_placed_again():
+    made = Story(policy="nearest")
+    for name, location in (("a", (0.0, 0.0)), ("b", (10.0, 0.0)), ("c", (11.0, 0.0))):
+        made.register(name, location=location)
+    made.tell(events.PlacementAsked("ann", (9.0, 0.0)))
+    assert made.where("ann") == "b"
+    made.tell(events.BrokerRemoved("b"))
+    assert made.where("ann") == "c"
+
+
+def test_what_is_kept_survives_a_restart():
+    made = Story("a")
+    made.place("ann")
+    made.keep("ann", "1")
+    made.report("a", acknowledged=[Acknowledged("ann", "1", "05")])
+    made.begin()
+    assert (made.where("ann"), subscriptions(made, "ann")) == ("a", {"1": "05"})
+    [adopt] = [one for one in made.register("a") if isinstance(one, Adopt)]
+    assert list(adopt.subscriptions) == [wanted("1", "05")]
+
+
+@pytest.mark.parametrize(
+    ("acknowledged", "expected"),
+    [
+        pytest.param(["03", "05", "04"], "05", id="positions never go back"),
+        pytest.param([], "02", id="the position at which it began"),
+    ],
+)
+def test_acknowledgements(acknowledged: list[str], expected: str):
+    made = Story("a")
+    made.tell(events.SubscriptionKept("ann", wanted("1", "02")))
+    for position in acknowledged:
+        made.report("a", acknowledged=[Acknowledged("ann", "1", position)])
+    assert subscriptions(made, "ann") == {"1": expected}
+
+
+def test_a_subscription_that_is_told_again_does_not_go_back():
+    made = Story("a")
+    made.tell(events.SubscriptionKept("ann", wanted("1", "05")))
+    made.tell(events.SubscriptionKept("ann", wanted("1", "02")))
+    assert subscriptions(made, "ann") == {"1": "05"}
+
+
+def test_acknowledgements_of_what_is_not_there_are_passed_over():
+    made = Story("a")
+    made.place("ann")
+    made.report("a", acknowledged=[Acknowledged("ann", "x", "1"), Acknowledged("bob", "1", "1")])
+    assert subscriptions(made, "ann") == {}
+
+
+def test_a_broker_is_not_told_what_it_said():
+    made = Story("a", "b")
+    made.place("ann")
+    assert told(made.keep("ann", "1", by="a"), "a") == []
+    assert [type(one) for one in told(made.keep("ann", "2", by="b"), "a")] == [Adopt]
+
+
+def test_subscriptions_of_one_user_are_bounded():
+    made = Story("a", max_subscriptions=2)
+    made.keep("ann", "1")
+    made.keep("ann", "2")
+    made.keep("ann", "2")
+    with pytest.raises(LimitExceeded, match="subscriptions of user 'ann'"):
+        made.keep("ann", "3")
+    made.report("a", kept=[Kept("ann", "3", wanted("3"))])
+    assert set(subscriptions(made, "ann")) == {"1", "2"}
+
+
+def test_users_are_bounded():
+    made = Story("a", max_users=1)
+    made.place("ann")
+    with pytest.raises(LimitExceeded, match="users: at most 1"):
+        made.place("bob")
+    made.report("a", admitted=["bob"])
+    assert "bob" not in made.state.world.users
+
+
+def test_ending_what_is_not_there_is_told():
+    made = Story("a")
+    with pytest.raises(NotFound, match="no user"):
+        made.tell(events.SubscriptionEnded("ann", "1"))
+    made.place("ann")
+    with pytest.raises(NotFound, match="no subscription"):
+        made.tell(events.SubscriptionEnded("ann", "1"))
+
+
+def test_what_a_broker_kept_while_it_was_alone_is_taken():
+    made = Story("a", "b")
+    made.place("ann")
+    made.keep("ann", "old", by="a")
+    made.report("a", kept=[Kept("ann", "1", wanted("1", "03")), Kept("ann", "old"), Kept("bob", "2", wanted("2"))])
+    assert subscriptions(made, "ann") == {"1": "03"}
+    assert (made.where("bob"), subscriptions(made, "bob")) == ("a", {"2": None})
+
+
+def test_who_was_admitted_by_a_broker_alone_stays_there():
+    made = Story("a", "b")
+    made.place("ann")
+    effects = made.report("b", admitted=["ann", "bob"])
+    assert (made.where("ann"), made.where("bob")) == ("b", "b")
+    assert [type(one) for one in told(effects, "a")] == [Release]
+    assert made.version("ann") > 1
+
+
+def test_who_is_online_where_it_was_placed_is_sent_back_there():
+    made = Story("a", "b")
+    made.place("ann")
+    made.online("a", "ann")
+    [release] = told(made.report("b", admitted=["ann"]), "b")
+    assert release == Release(release.number, "ann", made.version("ann"))
+    assert made.where("ann") == "a"
+
+
+def test_who_is_online_where_it_does_not_belong_is_sent_away_once():
+    made = Story("a", "b")
+    made.place("ann")
+    [release] = told(made.online("b", "ann"), "b")
+    assert isinstance(release, Release)
+    assert told(made.online("b", "ann"), "b") == []
+
+
+def test_an_online_user_that_nobody_knows_is_taken_as_it_is():
+    made = Story("a")
+    made.online("a", "ann")
+    assert made.where("ann") == "a"
+
+
+def test_a_removed_user_is_forgotten_when_its_broker_has_let_go():
+    made = Story("a")
+    made.place("ann")
+    [release] = told(made.tell(events.UserRemoved("ann")), "a")
+    assert made.state.world.users["ann"].is_removed
+    made.begin()
+    [again] = [one for one in made.register("a") if isinstance(one, Release)]
+    assert again.version == release.version
+    made.done("a", again)
+    assert "ann" not in made.state.world.users
+    assert not any(kind == "user" for kind, _ in made.store.rows)
+
+
+def test_a_removed_user_that_comes_back_begins_anew_under_a_later_version():
+    made = Story("a")
+    made.place("ann")
+    made.keep("ann", "1", by="a")
+    [release] = told(made.tell(events.UserRemoved("ann")), "a")
+    assert made.place("ann") == "a"
+    assert made.version("ann") > release.version
+    assert subscriptions(made, "ann") == {}
+
+
+def test_who_was_away_for_too_long_is_forgotten():
+    made = Story("a", offline_ttl_s=100)
+    made.place("ann")
+    made.place("bob")
+    made.online("a", "ann", "bob")
+    made.report("a", holdings=[Holding("ann")])
+    made.pass_time(140, "a", step_s=1)
+    assert made.state.world.users["ann"].is_removed
+    assert not made.state.world.users["bob"].is_removed
+
+
+def test_after_a_restart_nobody_is_forgotten_before_brokers_could_report():
+    made = Story("a", offline_ttl_s=100)
+    made.place("ann")
+    made.now += 1000
+    made.begin()
+    made.register("a")
+    made.pass_time(60, "a", step_s=1)
+    assert made.where("ann") == "a"
+
+
+def test_a_policy_chosen_while_running_is_kept():
+    made = Story("a", "b")
+    made.tell(events.PolicyChosen("nearest", {"metric": "sphere"}, "round_robin"))
+    made.begin()
+    chosen = made.state.world.counters.policy
+    assert chosen is not None
+    assert (chosen.name, chosen.options, chosen.configured) == ("nearest", {"metric": "sphere"}, "round_robin")

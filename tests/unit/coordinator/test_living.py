@@ -1,0 +1,221 @@
+"""Brokers that come, fall silent, die, drain and return."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.coordinators import Story, detached, told
+from tocsin.coordinator import events
+from tocsin.coordinator.events import Ask
+from tocsin.protocol.coordination import Adopt, BrokerInfo, Registration, Release, Topology
+
+
+def state(made: Story, name: str) -> str:
+    return made.state.world.brokers[name].state
+
+
+def topology(effects: list, broker: str) -> list[str]:
+    found = [one for one in told(effects, broker) if isinstance(one, Topology)]
+    return [info.name for info in found[-1].brokers]
+
+
+def test_everyone_hears_of_a_newcomer():
+    made = Story("a")
+    effects = made.tell(events.BrokerRegistered("b", made_registration("b")))
+    assert topology(effects, "a") == topology(effects, "b") == ["a", "b"]
+    assert BrokerInfo("b", "http://b:1") in made.state.world.members()
+
+
+def made_registration(name: str, incarnation: str = "1") -> Registration:
+    return Registration(incarnation, f"http://{name}:1")
+
+
+def test_ten_seconds_of_silence_are_death():
+    made = Story("a", "b")
+    made.pass_time(3, "a")
+    assert (state(made, "a"), state(made, "b")) == ("live", "silent")
+    made.pass_time(6.5, "a")
+    assert state(made, "b") == "silent"
+    effects = made.pass_time(1, "a")
+    assert state(made, "b") == "dead"
+    assert detached(effects) == ["b"]
+    assert topology(effects, "a") == ["a"]
+
+
+def test_a_silent_broker_is_asked_at_its_address_and_gets_no_newcomers():
+    made = Story("a", "b")
+    assert Ask("b", "http://b:1") in made.pass_time(3, "a")
+    assert {made.place(f"u{n}") for n in range(4)} == {"a"}
+    made.report("b")
+    assert state(made, "b") == "live"
+    assert {made.place(f"v{n}") for n in range(4)} == {"a", "b"}
+
+
+def test_a_refused_connection_shortens_the_wait():
+    made = Story("a", "b")
+    made.pass_time(2.5, "a")
+    made.tell(events.BrokerRefused("b"))
+    assert state(made, "b") == "silent"
+    made.pass_time(0.5, "a")
+    assert state(made, "b") == "dead"
+
+
+def test_a_refused_connection_alone_is_no_death():
+    made = Story("a", "b")
+    made.tell(events.BrokerRefused("b"))
+    made.pass_time(20, "a", "b")
+    assert state(made, "b") == "live"
+
+
+def test_a_coordinator_that_was_kept_from_running_takes_nobody_for_dead():
+    """Of each late tick only a second counts, and reports that waited come in between."""
+    made = Story("a", "b")
+    for _ in range(5):
+        made.now += 60
+        made.tell(events.Ticked(60.0))
+        made.report("a")
+        made.report("b")
+    assert (state(made, "a"), state(made, "b")) == ("live", "live")
+
+
+def test_a_dead_brokers_users_are_placed_elsewhere_offline_ones_too():
+    made = Story("a", "b", "c")
+    users = [f"u{n}" for n in range(9)]
+    for user in users:
+        made.place(user)
+        made.keep(user, "1")
+    lost = [user for user in users if made.where(user) == "b"]
+    made.online("b", lost[0])
+    before = {user: made.version(user) for user in users}
+    effects = made.pass_time(11, "a", "c")
+    adopted = [one for name in "ac" for one in told(effects, name) if isinstance(one, Adopt)]
+    assert {one.user for one in adopted} == set(lost)
+    assert all([w.id for w in one.subscriptions] == ["1"] for one in adopted)
+    assert all(made.version(user) > before[user] for user in lost)
+    assert all(made.version(user) == before[user] for user in users if user not in lost)
+
+
+def test_a_broker_that_was_only_cut_off_lets_go_of_users_placed_elsewhere():
+    made = Story("a", "b")
+    users = [f"u{n}" for n in range(4)]
+    for user in users:
+        made.place(user)
+    lost = [user for user in users if made.where(user) == "b"]
+    made.pass_time(11, "a")
+    assert not made.state.knows("b", "1")
+    briefing = made.register("b")
+    assert [type(one) for one in briefing] == [Topology, Release, Release]
+    assert {one.user for one in briefing[1:]} == set(lost)
+    assert {made.where(user) for user in users} == {"a"}, "a returning broker is not refilled by luck"
+
+
+def test_a_new_life_of_a_broker_holds_nobody():
+    made = Story("a", "b")
+    made.place("u0")
+    user = (made.place("u1") == "b" and "u1") or "u0"
+    made.pass_time(11, "a")
+    assert [type(one) for one in made.register("b", "2")] == [Topology]
+    assert made.state.world.users[user].stale == []
+
+
+def test_a_broker_that_restarts_at_once_gets_its_users_back():
+    made = Story("a", "b")
+    made.place("u0")
+    made.place("u1")
+    briefing = made.register("b", "2")
+    assert [type(one) for one in briefing] == [Topology, Adopt]
+
+
+def test_an_old_life_is_not_listened_to():
+    made = Story("a")
+    made.register("a", "2")
+    assert not made.state.knows("a", "1")
+    made.place("ann")
+    made.report("a", "1", is_draining=True)
+    assert state(made, "a") == "live"
+
+
+def test_where_nobody_lives_users_wait_for_the_first_that_comes():
+    made = Story("a")
+    made.place("ann")
+    made.pass_time(11)
+    assert made.where("ann") == "a"
+    made.register("b")
+    assert made.where("ann") == "b"
+
+
+def test_a_broker_that_fails_to_adopt_is_told_again():
+    made = Story("a", "b", retry_s=2)
+    made.place("ann")
+    [adopt] = [one for one in told(made.keep("ann", "1"), "a") if isinstance(one, Adopt)]
+    made.done("a", adopt, ok=False, reason="the cluster is away")
+    [again] = told(made.pass_time(3, "a", "b"), "a")
+    assert (again.user, again.version) == ("ann", adopt.version)
+    made.done("a", again)
+    assert told(made.pass_time(5, "a", "b"), "a") == []
+
+
+def test_the_cluster_is_cleaned_after_a_restart_too():
+    made = Story("a", "b")
+    made.pass_time(11, "a")
+    assert detached(made.begin()) == ["b"]
+    made.tell(events.BrokerDetached("b"))
+    assert detached(made.begin()) == []
+
+
+def test_a_draining_broker_is_emptied_and_ends_as_gone():
+    made = Story("a", "b")
+    users = [f"u{n}" for n in range(6)]
+    for user in users:
+        made.place(user)
+    effects = made.report("a", is_draining=True)
+    assert topology(effects, "b") == ["b"]
+    for _ in range(10):
+        for adopt in [one for one in told(effects, "b") if isinstance(one, Adopt)]:
+            effects = made.done("b", adopt)
+            for send in told(effects, "a"):
+                made.done("a", send)
+        effects = made.pass_time(0.5, "a", "b")
+    assert {made.where(user) for user in users} == {"b"}
+    assert {move.cause for move in made.state.world.moves} == {"drain a: next in turn"}
+    made.pass_time(11, "b")
+    assert state(made, "a") == "gone"
+
+
+def test_nobody_new_is_placed_at_a_draining_broker():
+    made = Story("a", "b")
+    made.tell(events.DrainAsked("a"))
+    assert {made.place(f"u{n}") for n in range(4)} == {"b"}
+
+
+def test_who_comes_back_to_a_draining_broker_is_placed_elsewhere_at_once():
+    made = Story("a", "b", moves_per_s=0.001)
+    assert [made.place(user) for user in ("u0", "u1", "u2")] == ["a", "b", "a"]
+    made.tell(events.DrainAsked("a"))
+    assert made.place("u2") == "b"
+
+
+def test_a_broker_removed_by_hand_is_gone_at_once():
+    made = Story("a", "b")
+    made.place("ann")
+    made.tell(events.BrokerRemoved("a"))
+    assert (state(made, "a"), made.where("ann")) == ("gone", "b")
+
+
+def test_dead_brokers_are_forgotten_in_the_end():
+    made = Story("a", "b", forget_broker_s=100)
+    made.place("u0")
+    made.place("u1")
+    made.pass_time(11, "a")
+    made.pass_time(200, "a", step_s=1)
+    assert "b" in made.state.world.brokers, "the cluster may still hold something of it"
+    made.tell(events.BrokerDetached("b"))
+    made.pass_time(40, "a", step_s=1)
+    assert "b" not in made.state.world.brokers
+    assert all(user.stale == [] for user in made.state.world.users)
+
+
+@pytest.mark.parametrize("name", ["nearest", "round_robin", "random", "least_loaded"])
+def test_every_policy_serves(name: str):
+    made = Story("a", "b", policy=name)
+    assert {made.place(f"u{n}") for n in range(30)} == {"a", "b"}
