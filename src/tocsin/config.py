@@ -268,10 +268,10 @@ class Coordinator:
 @dataclass(frozen=True, slots=True)
 class Broker:
     name: str = text(
-        "broker-1",
+        "broker_1",
         "Name of this broker, its own among all brokers of a system.",
-        pattern=r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}",
-        expected="up to 63 letters, digits, dots, dashes and underscores",
+        pattern=r"[A-Za-z_][A-Za-z0-9_]{0,62}",
+        expected="up to 63 letters, digits and underscores, not first a digit",
     )
     host: str = text("127.0.0.1", "Address the broker binds.", pattern=r"\S+", expected="a host name or address")
     port: int = integer(

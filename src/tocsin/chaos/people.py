@@ -16,7 +16,7 @@ from tocsin.protocol.targets import Target
 
 PATIENCE_S = 60.0
 _EXCUSES = {"slow", "retention"}  # more is published than is kept for those who do not read it
-RECEIVE_BYTES = 2048  # of the socket of one who does not read
+LITTLE, MUCH = 2_048, 1 << 20  # bytes that the socket takes of one who does not read, and afterwards
 
 
 class Person:
@@ -77,13 +77,13 @@ class Person:
         for interval in self.held.values():
             interval.excused |= _EXCUSES
         for transport in _transports(self.session):
-            with contextlib.suppress(OSError):
-                transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
+            _let_take(transport, LITTLE)
             transport.pause_reading()
 
     def resume(self) -> None:
         self._reads.set()
         for transport in _transports(self.session):
+            _let_take(transport, MUCH)
             transport.resume_reading()
 
     # --- subscriptions --------------------------------------------------------------------------------------
@@ -161,6 +161,11 @@ class Person:
 def _settings(is_hasty: bool) -> Client:
     chosen: dict[str, Any] = {"queue_items": 20} if is_hasty else {}
     return Client(connect_timeout=PATIENCE_S, backoff_min=0.1, backoff_max=1.0, login_timeout=5.0, **chosen)
+
+
+def _let_take(transport: asyncio.Transport, size: int) -> None:
+    with contextlib.suppress(OSError):
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
 
 
 def _transports(session: Session | None) -> list[asyncio.Transport]:

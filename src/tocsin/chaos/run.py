@@ -148,4 +148,4 @@ class _Stage:
 def _removal(names: Mapping[str, str], brokers: Iterable[str]) -> str:
     drops = [f"DROP CHANNEL IF EXISTS {names[channel]} CASCADE" for channel in ("ByKind", "Above")]
     drops += [f"DROP DATASET IF EXISTS {names['Reports']}"]
-    return "; ".join([*drops, *(f'DROP BROKER IF EXISTS "{name}"' for name in brokers)])
+    return "; ".join([*drops, *(f"DROP BROKER IF EXISTS `{name}`" for name in brokers)])

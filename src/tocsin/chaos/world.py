@@ -23,6 +23,7 @@ from tocsin.system.process import Process, without_settings
 from tocsin.tokens import ensure_secret, mint
 
 TOKEN_S = 86_400.0
+STATEMENTS_S = 90.0
 CLUSTER_SETTINGS = {"cluster.driver_memory": "768m", "cluster.master": "local[2]", "log.level": "warning"}
 SERVER_SETTINGS = {
     "log.level": "info",
@@ -76,7 +77,7 @@ class World:
 
     def __init__(self, host: ClusterHost, story: Story, root: Path, journal: Journal) -> None:
         self.host, self.root, self._journal = host, root, journal
-        names = [f"s{story.seed}-b{number}" for number in range(1, story.brokers + 1)]
+        names = [f"s{story.seed}_b{number}" for number in range(1, story.brokers + 1)]
         ports = free_ports([0] * (story.brokers + 1))
         self.addresses = Addresses(host.port, ports[0], dict(zip(names, ports[1:], strict=True)))
         parts = parts_of(root, self.addresses, SERVER_SETTINGS | host.shared)[1:]
@@ -147,7 +148,7 @@ class World:
         return answer.json() if answer.content else None
 
     async def statements(self, text: str) -> None:
-        await self.ask("POST", f"{self.host.url}/statements", json={"text": text})
+        await self.ask("POST", f"{self.host.url}/statements", json={"text": text}, timeout=STATEMENTS_S)
 
 
 def _started(part: Part, root: Path) -> Process:

@@ -14,7 +14,7 @@ from tocsin.cli.options import ConfigFile, DataDir, Sets, settings
 def broker(
     config: ConfigFile = None,
     data_dir: DataDir = None,
-    name: Annotated[str | None, typer.Option(help="Name of the broker.", show_default="broker-1")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the broker.", show_default="broker_1")] = None,
     host: Annotated[str | None, typer.Option(help="Address to bind.", show_default="127.0.0.1")] = None,
     port: Annotated[int | None, typer.Option(help="Port; 0 takes a free one.", show_default="8430")] = None,
     cluster: Annotated[str | None, typer.Option(help="Address of the data cluster.")] = None,

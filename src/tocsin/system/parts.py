@@ -57,7 +57,7 @@ class Addresses:
 
 
 def broker_names(count: int) -> list[str]:
-    return [f"broker-{number}" for number in range(1, count + 1)]
+    return [f"broker_{number}" for number in range(1, count + 1)]
 
 
 def parts_of(data_dir: Path, addresses: Addresses, extra: Mapping[str, str] | None = None) -> list[Part]:

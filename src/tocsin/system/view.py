@@ -15,7 +15,7 @@ COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "bright_cyan", "bright_
 
 
 class TextView:
-    """For people: ``broker-1     | ...``. Control characters of what is shown do not reach the terminal."""
+    """For people: ``broker_1     | ...``. Control characters of what is shown do not reach the terminal."""
 
     def __init__(self, console: Console, parts: Sequence[str]) -> None:
         self._console, self._width = console, max(map(len, parts))

@@ -166,7 +166,7 @@ def test_what_supervisors_ask():
             await ann.login("ann")
             assert (await http.get("/healthz")).json() == {"alive": True}
             assert (await http.get("/readyz")).json() == {"ready": True}
-            assert (await http.get("/version")).json()["broker"] == "broker-1"
+            assert (await http.get("/version")).json()["broker"] == "broker_1"
             assert (await http.get("/metrics")).status_code == 401
             text = (await http.get("/metrics", headers=bearer("ops", "read"))).text
             assert "tocsin_broker_connections 1.0" in text

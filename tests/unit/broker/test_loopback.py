@@ -66,7 +66,7 @@ async def payloads(client, count):
     return [bytes(n.payload) for n in got]
 
 
-def ticket_of(user, version=1, broker="broker-1", number="n1"):
+def ticket_of(user, version=1, broker="broker_1", number="n1"):
     return issue_ticket(SECRET, user, broker, version, number, time.time() + 60)
 
 

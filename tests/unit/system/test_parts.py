@@ -8,7 +8,7 @@ from tocsin.system.backoff import Backoff
 from tocsin.system.parts import Addresses, broker_names, parts_of
 from tocsin.system.ports import free_port, free_ports
 
-HERE = Addresses(1, 2, {"broker-1": 3, "broker-2": 4})
+HERE = Addresses(1, 2, {"broker_1": 3, "broker_2": 4})
 
 
 def test_parts_start_with_the_cluster_and_end_with_the_brokers():
@@ -16,8 +16,8 @@ def test_parts_start_with_the_cluster_and_end_with_the_brokers():
     assert [(part.stage, part.name) for part in parts] == [
         (0, "cluster"),
         (1, "coordinator"),
-        (2, "broker-1"),
-        (2, "broker-2"),
+        (2, "broker_1"),
+        (2, "broker_2"),
     ]
     assert [part.url for part in parts] == [f"http://127.0.0.1:{port}" for port in (1, 2, 3, 4)]
 
@@ -27,7 +27,7 @@ def test_all_parts_share_a_data_directory_and_brokers_know_the_others():
     assert {part.settings["cluster.data_dir"] for part in parts} == {"/data"}
     assert {part.settings["log.level"] for part in parts} == {"warning"}
     broker = parts[-1]
-    assert broker.settings["broker.name"] == "broker-2"
+    assert broker.settings["broker.name"] == "broker_2"
     assert broker.settings["broker.port"] == "4"
     assert broker.settings["broker.cluster"] == "http://127.0.0.1:1"
     assert broker.settings["broker.coordinator"] == "http://127.0.0.1:2"
@@ -44,7 +44,7 @@ def test_addresses_of_version_six_have_brackets():
 
 
 def test_brokers_are_numbered_from_one():
-    assert broker_names(2) == ["broker-1", "broker-2"]
+    assert broker_names(2) == ["broker_1", "broker_2"]
 
 
 def test_a_wished_port_is_given_where_it_is_free_and_never_twice():
@@ -64,7 +64,7 @@ def test_a_wished_port_is_given_where_it_is_free_and_never_twice():
 )
 def test_pauses_before_a_restart(lives_s, pauses_s):
     backoff = Backoff()
-    assert [backoff.pause_s("broker-1", lived) for lived in lives_s] == pauses_s
+    assert [backoff.pause_s("broker_1", lived) for lived in lives_s] == pauses_s
 
 
 def test_each_part_has_pauses_of_its_own():

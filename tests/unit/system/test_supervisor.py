@@ -48,7 +48,7 @@ def system(tmp_path):
 
     def make(program=SERVES, **options):
         ports = free_ports([0, 0, 0])
-        parts = parts_of(tmp_path, Addresses(ports[0], ports[1], {"broker-1": ports[2]}))
+        parts = parts_of(tmp_path, Addresses(ports[0], ports[1], {"broker_1": ports[2]}))
         heard = Heard()
         made.append(Supervisor(parts, heard, program=(sys.executable, "-c", program), **options))
         return made[-1], heard
@@ -62,20 +62,20 @@ def test_parts_start_in_order_and_stop_in_the_opposite_one(system):
     supervisor, heard = system()
     supervisor.start(30)
     supervisor.stop(10)
-    assert [part for part, what, _ in heard.events if what == "ready"] == ["cluster", "coordinator", "broker-1"]
+    assert [part for part, what, _ in heard.events if what == "ready"] == ["cluster", "coordinator", "broker_1"]
     stopped = [(part, is_bad) for part, what, is_bad in heard.events if what == "stopped"]
-    assert stopped == [("broker-1", False), ("coordinator", False), ("cluster", False)]
+    assert stopped == [("broker_1", False), ("coordinator", False), ("cluster", False)]
     assert ("cluster", "hello from cluster") in heard.lines
-    assert ("broker-1", "bye") in heard.lines
+    assert ("broker_1", "bye") in heard.lines
 
 
 def test_one_that_cannot_start_stops_the_others(system):
     supervisor, heard = system(
         SERVES.replace("kind = sys.argv[1]", "kind = sys.argv[1]\nif kind == 'broker': sys.exit(3)")
     )
-    with pytest.raises(Unavailable, match="the broker-1 ended with code 3"):
+    with pytest.raises(Unavailable, match="the broker_1 ended with code 3"):
         supervisor.start(30)
-    assert [part for part, what, _ in heard.events if what == "stopped"] == ["broker-1", "coordinator", "cluster"]
+    assert [part for part, what, _ in heard.events if what == "stopped"] == ["broker_1", "coordinator", "cluster"]
 
 
 def watch(supervisor):
@@ -95,31 +95,31 @@ def test_one_that_ends_by_itself_is_told_and_stays_away(system):
     supervisor, heard = system()
     supervisor.start(30)
     watching = watch(supervisor)
-    os.kill(supervisor.pid("broker-1"), signal.SIGKILL)
-    until(lambda: ("broker-1", "ended", True) in heard.events)
+    os.kill(supervisor.pid("broker_1"), signal.SIGKILL)
+    until(lambda: ("broker_1", "ended", True) in heard.events)
     supervisor.interrupt()
     watching.join(10)
     assert not watching.is_alive()
     assert supervisor.ended_unasked == 1
-    assert [part for part, what, _ in heard.events if what == "starting"].count("broker-1") == 1
+    assert [part for part, what, _ in heard.events if what == "starting"].count("broker_1") == 1
 
 
 def test_with_a_backoff_it_is_started_again(system):
     supervisor, heard = system(backoff=Backoff(least_s=0.05))
     supervisor.start(30)
-    watching, first = watch(supervisor), supervisor.pid("broker-1")
+    watching, first = watch(supervisor), supervisor.pid("broker_1")
     os.kill(first, signal.SIGKILL)
-    until(lambda: [part for part, what, _ in heard.events if what == "starting"].count("broker-1") == 2)
+    until(lambda: [part for part, what, _ in heard.events if what == "starting"].count("broker_1") == 2)
     supervisor.interrupt()
     watching.join(10)
-    assert supervisor.pid("broker-1") != first
+    assert supervisor.pid("broker_1") != first
 
 
 def test_watching_ends_when_nobody_is_left(system):
     supervisor, _ = system()
     supervisor.start(30)
     watching = watch(supervisor)
-    for name in ("broker-1", "coordinator", "cluster"):
+    for name in ("broker_1", "coordinator", "cluster"):
         os.kill(supervisor.pid(name), signal.SIGKILL)
     watching.join(20)
     assert not watching.is_alive()
