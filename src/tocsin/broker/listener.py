@@ -13,7 +13,7 @@ from typing import cast
 
 from tocsin.broker.connection import Connection
 from tocsin.broker.core import Core
-from tocsin.broker.handshake import EVENTS, MAX_HEAD_BYTES, Head, accept, origin_of, read_head, response, route
+from tocsin.broker.handshake import EVENTS, MAX_HEAD_BYTES, accept, origin_of, read_head, response, route
 from tocsin.broker.sse import EventStream
 
 
@@ -67,13 +67,8 @@ class Listener(asyncio.Protocol):
                 response(503, b"the broker has as many connections as allowed\n", headers={"Retry-After": "5"})
             )
             return
-        try:
-            head = read_head(data[:end])
-        except ValueError as problem:
-            self._answer(response(400, f"{problem}\n".encode()))
-            return
         if where == EVENTS:
-            self._open_events(head)
+            self._open_events(data[:end])
             return
         answer, stands = accept(data[:end], self._front.origins)
         if not stands:
@@ -82,7 +77,12 @@ class Listener(asyncio.Protocol):
         self._transport.write(answer)
         self._hand_over(Connection(self._front.core), data[end:])
 
-    def _open_events(self, head: Head) -> None:
+    def _open_events(self, request: bytes) -> None:
+        try:
+            head = read_head(request)
+        except ValueError as problem:
+            self._answer(response(400, f"{problem}\n".encode()))
+            return
         origin = origin_of(head.headers)
         if origin is not None and origin not in self._front.origins:
             self._answer(response(403, b"pages of this origin may not connect\n"))

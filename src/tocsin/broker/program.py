@@ -15,6 +15,7 @@ from tocsin.broker.upstream.assembly import Sources
 from tocsin.broker.upstream.routes import MESSAGES, peer_routes
 from tocsin.config import Config
 from tocsin.tokens import ensure_secret, verify
+from tocsin.web.connection import ConnectionLimits
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +37,9 @@ async def serve(config: Config) -> None:
         origins=origins, open_metrics=config.http.open_metrics,
     )  # fmt: skip
     tls = tls_context(config.http.tls_certificate, config.http.tls_key)
-    server = BrokerServer(core, app, origins=origins, tls=tls)
+    http = config.http
+    limits = ConnectionLimits(http.head_timeout, http.body_timeout, http.stall_timeout)
+    server = BrokerServer(core, app, origins=origins, tls=tls, http_limits=limits, max_http=http.max_connections)
     sources.url = server.url
     await server.start()
     sources.start(residents)
