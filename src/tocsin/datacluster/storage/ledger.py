@@ -72,7 +72,10 @@ class _Job:
 
 
 class Ledger:
-    """``Transactions`` over the SQLite file at ``path``; at most ``max_batch`` works in one commit."""
+    """``Transactions`` over the SQLite file at ``path``.
+
+    A commit takes works that wait until they are ``max_batch``, and those submitted together as one.
+    """
 
     def __init__(self, path: Path, max_batch: int = 1000, busy_timeout_s: float = 10.0) -> None:
         self._path, self._max_batch, self._busy_timeout_s = Path(path), max_batch, busy_timeout_s
@@ -80,7 +83,7 @@ class Ledger:
         self._closed = False
         self._broken: str | None = None
         self._readers = Readers(self._connect)
-        self._queue: SimpleQueue[_Job | None] = SimpleQueue()
+        self._queue: SimpleQueue[list[_Job] | None] = SimpleQueue()
         self._writer = self._connect()
         _verify(self._writer, self._path)
         _migrate(self._writer, self._path)
@@ -88,14 +91,17 @@ class Ledger:
         self._thread.start()
 
     def submit(self, work: Callable[[Tx], T]) -> Future[T]:
+        return self.submit_all([work])[0]
+
+    def submit_all(self, works: Sequence[Callable[[Tx], T]]) -> list[Future[T]]:
         if threading.current_thread() is self._thread:
             raise RuntimeError("a ledger work must not start another one; pass its Tx on")
-        future: Future[T] = Future()
+        futures: list[Future[T]] = [Future() for _ in works]
         with self._lock:
             self._check_open()
             self._check_writing()
-            self._queue.put(_Job(work, future))
-        return future
+            self._queue.put([_Job(work, future) for work, future in zip(works, futures, strict=True)])
+        return futures
 
     def write(self, work: Callable[[Tx], T]) -> T:
         return self.submit(work).result()
@@ -155,24 +161,24 @@ class Ledger:
         """Take no more writes; tell those who run and those who wait."""
         with self._lock:
             self._broken = str(error)
-            waiting = []
+            waiting: list[_Job] = []
             while not self._queue.empty():
-                waiting.append(self._queue.get())
+                waiting += self._queue.get() or []
         reason = Unavailable(f"the ledger {self._path} stopped writing: {error}; open it again")
         for job in (*running, *waiting):
-            if job is not None and not job.future.done():
+            if not job.future.done():
                 job.fail(reason)
 
     def _next_batch(self) -> list[_Job]:
         """Wait for a work, then take all that wait with it; empty when closed."""
         batch: list[_Job] = []
-        job = self._queue.get()
-        while job is not None:
-            batch.append(job)
+        jobs = self._queue.get()
+        while jobs is not None:
+            batch += jobs
             if len(batch) >= self._max_batch:
                 return batch
             try:
-                job = self._queue.get_nowait()
+                jobs = self._queue.get(block=not batch)
             except Empty:
                 return batch
         if batch:

@@ -48,6 +48,10 @@ class Transactions(Protocol):
         """As ``write``, without waiting. The future's callbacks must be short."""
         ...
 
+    def submit_all(self, works: Sequence[Callable[[Tx], T]]) -> list[Future[T]]:
+        """Submit works that reach the disk together; one that raises undoes only itself."""
+        ...
+
     def read(self, work: Callable[[Tx], T]) -> T:
         """Run ``work`` on one consistent state; it must not write."""
         ...

@@ -208,3 +208,18 @@ def test_a_damaged_page_is_found_at_start_and_the_file_is_named(tmp_path: Path) 
     path.write_bytes(data)
     with pytest.raises(Corrupt, match=r"ledger\.db does not verify"):
         Ledger(path)
+
+
+def test_works_submitted_together_share_one_commit_and_fail_alone(ledger: Ledger) -> None:
+    commits: list[str] = []
+    faults.install(commits.append)
+
+    def fails(tx: Tx) -> None:
+        raise KeyError("mine")
+
+    good, bad, more = ledger.submit_all([_put("a"), fails, _put("b")])
+    assert ledger.submit_all([]) == []
+    assert isinstance(bad.exception(), KeyError)
+    assert (good.result(), more.result()) == (1, 1)
+    ledger.close()
+    assert commits.count("ledger.after-commit") == 1
