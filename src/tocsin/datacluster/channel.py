@@ -7,9 +7,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tocsin.datacluster.spark.prepared import PreparedChannel
+from tocsin.datacluster.storage import executions
+from tocsin.datacluster.storage.dataset import DatasetStore
 from tocsin.datacluster.storage.executions import Execution
+from tocsin.datacluster.storage.transaction import Tx
 from tocsin.datacluster.subscribers import Subscribers
 from tocsin.model.catalog import ChannelSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What the ledger knows of a channel's executions; the fields are those of ``Channel``."""
+
+    windows: dict[str, int]
+    head: int
+    started: Execution | None
+
+
+def stored_progress(tx: Tx, channel_id: int, stores: Mapping[str, DatasetStore]) -> Progress:
+    names = {store.id: name for name, store in stores.items()}
+    windows = {names[dataset]: through for dataset, through in executions.windows(tx, channel_id).items()}
+    return Progress(windows, executions.committed_head(tx, channel_id), executions.pending(tx, channel_id))
 
 
 @dataclass(slots=True)
@@ -46,6 +64,10 @@ class Channel:
         """For each parameter its name where it is a radius, else ``None``."""
         radii = {name.lower() for name in self.prepared.plan.radius_params}
         return [p.name if p.name.lower() in radii else None for p in self.spec.parameters]
+
+    def restore(self, progress: Progress) -> None:
+        """Stand where the ledger does."""
+        self.windows, self.head, self.started = progress.windows, progress.head, progress.started
 
     def advanced(self, execution: Execution, windows: Mapping[str, int]) -> None:
         """An execution of this channel was committed."""

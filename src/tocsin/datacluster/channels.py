@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from tocsin.clock import Clock
 from tocsin.compiler.channel import CompileOptions, compile_channel
-from tocsin.datacluster.channel import Channel
+from tocsin.datacluster.channel import Channel, stored_progress
 from tocsin.datacluster.datasets import Datasets
 from tocsin.datacluster.ordered import write_then_apply
 from tocsin.datacluster.spark.prepared import PreparedChannel, prepare, unprepared
@@ -127,6 +127,7 @@ class Channels(Mapping[str, Channel]):
                 lambda tx: write(tx, old, prepared),
                 lambda row: self._apply_exchange(row, old, prepared, heir),
             )
+            self._leave(old, heir)
 
     def _heir(self, old: Channel, prepared: PreparedChannel) -> _Heir | None:
         """Who takes the old subscriptions over, loaded here since that may take long; ``None`` where none are kept."""
@@ -141,19 +142,24 @@ class Channels(Mapping[str, Channel]):
     def _apply_exchange(
         self, row: catalog.ChannelRow, old: Channel, prepared: PreparedChannel, heir: _Heir | None
     ) -> None:
-        """Runs in the ledger's thread, so no subscription can slip between the old state and the new."""
-        name, left = row.spec.name.lower(), self._directory(old.id)
+        """Runs in the ledger's thread, so no subscription can slip between the old state and the new.
+
+        Everybody's writes wait for it: nothing is done here that asks Spark or waits for a channel's lock.
+        """
         if heir is None:
-            self._channels[name] = self._open(row, prepared)
+            channel = self._open(row, prepared)
         else:
             heir.subscribers.inherit(old.subscriptions)
-            self._channels[name] = self._ledger.read(
-                lambda tx: self._loaded(tx, row, prepared, heir.caught_up(tx, row.id))
-            )
-            left = self._index_directory(old.id, old.prepared)
+            channel = self._ledger.read(lambda tx: self._loaded(tx, row, prepared, heir.caught_up(tx, row.id)))
+        self._channels[row.spec.name.lower()] = channel
+
+    def _leave(self, old: Channel, heir: _Heir | None) -> None:
+        """Let go what the old query had for itself."""
         old.subscriptions.drop(heir.subscribers if heir else None)
-        if heir is None or heir.version is not None:
-            shutil.rmtree(left, ignore_errors=True)
+        if heir is None:
+            shutil.rmtree(self._directory(old.id), ignore_errors=True)
+        elif heir.version is not None:
+            shutil.rmtree(self._index_directory(old.id, old.prepared), ignore_errors=True)
 
     def drop(self, name: str, *, cascade: bool = False) -> None:
         """End a channel; InUse while somebody is subscribed, unless the subscriptions are to go with it."""
@@ -261,10 +267,9 @@ class Channels(Mapping[str, Channel]):
         return self._ledger.read(work)
 
     def _loaded(self, tx: Tx, row: catalog.ChannelRow, prepared: PreparedChannel, subscribers: Subscribers) -> Channel:
-        names = {store.id: name for name, store in self._datasets.items()}
-        windows = {names[dataset]: through for dataset, through in executions.windows(tx, row.id).items()}
-        head, started = executions.committed_head(tx, row.id), executions.pending(tx, row.id)
-        return Channel(row.id, prepared, subscribers, windows, head, started, is_paused=row.state == catalog.PAUSED)
+        at = stored_progress(tx, row.id, self._datasets)
+        is_paused = row.state == catalog.PAUSED
+        return Channel(row.id, prepared, subscribers, at.windows, at.head, at.started, is_paused=is_paused)
 
     def _directory(self, channel_id: int) -> Path:
         return self._root / str(channel_id)

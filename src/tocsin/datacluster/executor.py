@@ -6,6 +6,8 @@ files that nobody names; a kill after it leaves a finished execution.
 
 The row that records a window's bounds is written while Spark already works. That is safe: until the
 commit nothing of an execution can be seen, and the commit waits for the bounds.
+
+What the ledger refuses of one channel fails that channel alone, and its memory is read from the ledger again.
 """
 
 from __future__ import annotations
@@ -14,11 +16,13 @@ import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from tocsin.clock import Clock
-from tocsin.datacluster.channel import Channel
+from tocsin.datacluster.channel import Channel, stored_progress
 from tocsin.datacluster.notices import notice_bodies
 from tocsin.datacluster.spark.engine import NOTHING, Engine, Outcome, Run, failure
 from tocsin.datacluster.spark.jobs import JobEnded, Jobs
@@ -30,7 +34,7 @@ from tocsin.datacluster.storage.files import sync_directory
 from tocsin.datacluster.storage.ledger import Ledger
 from tocsin.datacluster.storage.outbox import Notice
 from tocsin.datacluster.storage.transaction import Tx
-from tocsin.errors import ExecutionFailed, ExecutionStopped
+from tocsin.errors import ExecutionFailed, ExecutionStopped, TocsinError
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +59,9 @@ class Tick:
     def is_stopped(self) -> bool:
         """It was told to stop: nothing is committed, nothing failed, and the window stays as it is."""
         return isinstance(self.problem, ExecutionStopped)
+
+
+_Ready = tuple[Channel, Mapping[str, Window]]
 
 
 class Executor:
@@ -100,7 +107,7 @@ class Executor:
     def has_new(self, channel: Channel) -> bool:
         return any(self._stores[dataset].head > after for dataset, after in channel.windows.items())
 
-    def _execute(self, ready: Sequence[tuple[Channel, Mapping[str, Window]]]) -> list[Tick]:
+    def _execute(self, ready: Sequence[_Ready]) -> list[Tick]:
         began = self._clock.monotonic()
         now = self._clock.now()
         begun = self._begin(ready, now)
@@ -109,21 +116,15 @@ class Executor:
         finally:
             for channel, _ in ready:
                 channel.subscriptions.release()
-            started = begun.result()
-            for (channel, _), execution in zip(ready, started, strict=True):
-                channel.started = execution  # whatever happens next, the next attempt has these bounds
-        self._check_bounds(ready, started)
+            started = [self._started(channel, windows, b) for (channel, windows), b in zip(ready, begun, strict=True)]
         duration = self._clock.monotonic() - began
         ticks = [
-            self._end(channel, windows, outcome, duration)
-            for (channel, windows), outcome in zip(ready, outcomes, strict=True)
+            self._end(channel, windows, start if isinstance(start, ExecutionFailed) else outcome, duration)
+            for (channel, windows), start, outcome in zip(ready, started, outcomes, strict=True)
         ]
-        self._commit(started, ticks)
-        return ticks
+        return self._commit(started, ticks)
 
-    def _outcomes(
-        self, ready: Sequence[tuple[Channel, Mapping[str, Window]]], now: float
-    ) -> list[Outcome | ExecutionFailed]:
+    def _outcomes(self, ready: Sequence[_Ready], now: float) -> list[Outcome | ExecutionFailed]:
         """One job for the channels that somebody subscribed to; the others only move their windows."""
         runs = [self._prepared(channel, windows, now) for channel, windows in ready]
         wanted = [run for run in runs if isinstance(run, Run)]
@@ -141,21 +142,33 @@ class Executor:
             return failure(channel.spec.name, problem, channel.spec.query)
         except Exception as problem:
             log.exception("the subscriptions of %s could not be laid out", channel.spec.name)
-            return ExecutionFailed(channel.spec.name, f"{type(problem).__name__}: {problem}", channel.spec.query)
+            return _failed(channel, problem)
 
-    def _check_bounds(
-        self, ready: Sequence[tuple[Channel, Mapping[str, Window]]], started: Sequence[Execution]
-    ) -> None:
+    def _begin(self, ready: Sequence[_Ready], now: float) -> list[Future[Execution]]:
+        wanted = [(channel.id, self._bounds(windows)) for channel, windows in ready]
+        return self._ledger.submit_all([partial(executions.begin, channel_id=c, bounds=b, now=now) for c, b in wanted])
+
+    def _started(
+        self, channel: Channel, windows: Mapping[str, Window], begun: Future[Execution]
+    ) -> Execution | ExecutionFailed:
         """What was evaluated must be what the ledger took up; anything else would be seen twice or never."""
-        for (channel, windows), execution in zip(ready, started, strict=True):
-            if dict(execution.bounds) != {self._id(d): (w.after, w.through) for d, w in windows.items()}:
+        try:
+            execution = begun.result()
+            channel.started = execution  # whatever happens next, the next attempt has these bounds
+            if dict(execution.bounds) != self._bounds(windows):
                 raise executions.StaleExecution(f"channel {channel.spec.name}: another execution was begun")
+            return execution
+        except Exception as problem:
+            return self._refused(channel, problem)
 
-    def _begin(self, ready: Sequence[tuple[Channel, Mapping[str, Window]]], now: float) -> Future[list[Execution]]:
-        wanted = [(c.id, {self._id(d): (w.after, w.through) for d, w in windows.items()}) for c, windows in ready]
-        return self._ledger.submit(
-            lambda tx: [executions.begin(tx, channel, bounds, now) for channel, bounds in wanted]
-        )
+    def _refused(self, channel: Channel, problem: Exception) -> ExecutionFailed:
+        """The ledger did not take it; where it and memory have parted, memory follows."""
+        with suppress(TocsinError):  # dropped meanwhile, or the ledger cannot be read either
+            channel.restore(self._ledger.read(lambda tx: stored_progress(tx, channel.id, self._stores)))
+        return _failed(channel, problem)
+
+    def _bounds(self, windows: Mapping[str, Window]) -> dict[int, tuple[int, int]]:
+        return {self._stores[dataset].id: (w.after, w.through) for dataset, w in windows.items()}
 
     def _run(self, channel: Channel, windows: Mapping[str, Window], now: float) -> Run:
         attempt = channel.started.attempt + 1 if channel.started else 1
@@ -172,24 +185,43 @@ class Executor:
     def _end(
         self, channel: Channel, windows: Mapping[str, Window], outcome: Outcome | ExecutionFailed, duration: float
     ) -> Tick:
+        try:
+            if isinstance(outcome, Outcome) and any(file.content is None for file in outcome.files):
+                sync_directory(self.results_directory(channel.id))
+        except OSError as problem:
+            outcome = _failed(channel, problem)
         if isinstance(outcome, ExecutionFailed):
             return Tick(channel, has_more=True, problem=outcome, duration_s=duration, windows=windows)
-        if any(file.content is None for file in outcome.files):
-            sync_directory(self.results_directory(channel.id))
         return Tick(channel, self._has_more(windows), outcome, None, duration, windows)
 
     def _has_more(self, windows: Mapping[str, Window]) -> bool:
         return any(self._stores[d].head > w.through for d, w in windows.items())
 
-    def _commit(self, started: Sequence[Execution], ticks: Sequence[Tick]) -> None:
-        writes: list[Callable[[Tx], None]] = []
-        for execution, tick in zip(started, ticks, strict=True):
-            if not tick.is_stopped:
-                writes.append(self._commit_one(execution, tick) if tick.outcome else self._fail_one(execution, tick))
-        self._ledger.write(lambda tx: [write(tx) for write in writes])
-        for execution, tick in zip(started, ticks, strict=True):
-            if tick.outcome is not None:
-                tick.channel.advanced(execution, {d: w.through for d, w in (tick.windows or {}).items()})
+    def _commit(self, started: Sequence[Execution | ExecutionFailed], ticks: Sequence[Tick]) -> list[Tick]:
+        """Each execution in a work of its own: one that the ledger refuses takes no other with it."""
+        begun = {
+            number: start
+            for number, (start, tick) in enumerate(zip(started, ticks, strict=True))
+            if isinstance(start, Execution) and not tick.is_stopped
+        }
+        written = self._ledger.submit_all([self._written(start, ticks[number]) for number, start in begun.items()])
+        ended = list(ticks)
+        for (number, start), future in zip(begun.items(), written, strict=True):
+            ended[number] = self._committed(ticks[number], start, future)
+        return ended
+
+    def _written(self, execution: Execution, tick: Tick) -> Callable[[Tx], None]:
+        return self._commit_one(execution, tick) if tick.outcome else self._fail_one(execution, tick)
+
+    def _committed(self, tick: Tick, execution: Execution, written: Future[None]) -> Tick:
+        try:
+            written.result()
+        except Exception as problem:
+            refused = self._refused(tick.channel, problem)
+            return replace(tick, has_more=True, outcome=None, problem=tick.problem or refused)
+        if tick.outcome is not None:
+            tick.channel.advanced(execution, {d: w.through for d, w in (tick.windows or {}).items()})
+        return tick
 
     def _commit_one(self, execution: Execution, tick: Tick) -> Callable[[Tx], None]:
         outcome, channel = tick.outcome, tick.channel
@@ -208,8 +240,9 @@ class Executor:
         assert problem is not None
         return lambda tx: executions.record_failure(tx, execution, problem.problem, problem.sql, self._clock.now())
 
-    def _id(self, dataset: str) -> int:
-        return self._stores[dataset].id
-
     def _name(self, dataset_id: int) -> str:
         return next(name for name, store in self._stores.items() if store.id == dataset_id)
+
+
+def _failed(channel: Channel, problem: Exception) -> ExecutionFailed:
+    return ExecutionFailed(channel.spec.name, f"{type(problem).__name__}: {problem}", channel.spec.query)

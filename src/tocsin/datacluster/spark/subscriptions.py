@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.compiler.plan import PARAMETER, Grid, JoinPlan, SubscriptionShape
+from tocsin.datacluster.spark.jobs import Stopped
 from tocsin.datacluster.spark.relations import arrow_frame
 from tocsin.matching.grid import cover_planar, cover_sphere
 
@@ -31,29 +32,46 @@ class SubscriptionTables:
         self._base: DataFrame | None = None
         self._base_version = -1
         self._delta: pa.Table | None = None
+        self._is_dropped = False
 
     def register(self, base_version: int, base: Callable[[], pa.Table], delta: pa.Table) -> None:
         """Make the view current; both are tables of ``__bs, p_...``, the base made when it is needed."""
-        with self._lock:
-            is_new = self._base is None or self._base_version != base_version
-            if not is_new and self._delta is not None and self._delta.equals(delta):
-                return
-            if is_new:
-                self._replace_base(base())
-                self._base_version = base_version
-            assert self._base is not None
-            extra = layout(self._plan, delta)
-            whole = self._base.unionAll(arrow_frame(self._spark, extra)) if extra.num_rows else self._base
-            whole.createOrReplaceTempView(self._plan.subscriptions)
-            self._delta = delta
+        try:
+            with self._lock:
+                self._register(base_version, base, delta)
+        finally:
+            self._let_go()
+
+    def _register(self, base_version: int, base: Callable[[], pa.Table], delta: pa.Table) -> None:
+        is_new = self._base is None or self._base_version != base_version
+        if not is_new and self._delta is not None and self._delta.equals(delta):
+            return
+        if is_new:
+            self._replace_base(base())
+            self._base_version = base_version
+        assert self._base is not None
+        extra = layout(self._plan, delta)
+        whole = self._base.unionAll(arrow_frame(self._spark, extra)) if extra.num_rows else self._base
+        if self._is_dropped:  # the name is the next query's by now
+            raise Stopped("the channel was replaced or dropped")
+        whole.createOrReplaceTempView(self._plan.subscriptions)
+        self._delta = delta
 
     def drop(self) -> None:
-        with self._lock:
-            if self._base is not None:
-                self._base.unpersist()
-                self._base = None
-            self._spark.catalog.dropTempView(self._plan.subscriptions)
-            self._base_version, self._delta = -1, None
+        """For good. A ``register`` under way, of a run that could not be ended, is not waited for."""
+        self._is_dropped = True
+        self._spark.catalog.dropTempView(self._plan.subscriptions)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Drop the cached base once dropped: whoever has the lock meanwhile comes here after it."""
+        if self._is_dropped and self._lock.acquire(blocking=False):
+            try:
+                if self._base is not None:
+                    self._base.unpersist()
+                self._base, self._delta = None, None
+            finally:
+                self._lock.release()
 
     def _replace_base(self, table: pa.Table) -> None:
         frame = arrow_frame(self._spark, layout(self._plan, table)).cache()
