@@ -4,9 +4,10 @@ One thread asks the timetable; groups of channels run in a small pool. A group t
 started again: what arrives meanwhile is taken by its next tick. Channels that failed before are tried
 again in a pool of one, so that those which need their whole time limit every time take no other's place.
 
-What a statement or a drain ends is cancelled on Spark. Where even that does not end it (Spark plans, or
-evaluates in its driver), nobody waits longer than ``stop_wait_s``: the run goes on as nobody's, and its
-commit is refused by the ledger.
+What a statement or a drain ends is cancelled on Spark, or not begun where it still waits in the pool. Where
+even cancelling does not end it (Spark plans, or evaluates in its driver), nobody waits longer than
+``stop_wait_s``: the run goes on as nobody's. Its execution was abandoned by the statement, so the ledger
+refuses its commit.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class Ticker:
         self._clock, self._on_tick, self._stop_wait_s = clock, on_tick, stop_wait_s
         self._channels: dict[int, Channel] = {}
         self._runs: dict[int, int] = {}  # channel → serial number of the run that counts
+        self._queued: set[int] = set()  # channels whose run waits for a thread of its pool
         self._serial = count(1)
         self._changed = threading.Condition()
         self._is_stopping = False
@@ -51,6 +53,8 @@ class Ticker:
         """Start nothing more; let what runs finish, or cancel it when it takes too long."""
         with self._changed:
             self._is_stopping = True
+            for queued in list(self._queued):
+                self._give_up(queued)
             self._changed.notify_all()
             if not self._wait_until_ended(list(self._channels)):
                 for channel in self._running():
@@ -78,8 +82,8 @@ class Ticker:
             self._schedule.pause(channel.id)
             self._jobs.bar(channel.spec.name, "the channel is being replaced or dropped")
             self._wait_until_ended([channel.id])
-            for known in (self._channels, self._runs):
-                known.pop(channel.id, None)
+            self._give_up(channel.id)
+            del self._channels[channel.id]
             self._schedule.remove(channel.id)
             self._jobs.allow(channel.spec.name)
 
@@ -131,23 +135,34 @@ class Ticker:
     def _begun(self, members: Sequence[int]) -> tuple[ThreadPoolExecutor, list[Channel], int]:
         serial = next(self._serial)
         self._runs.update(dict.fromkeys(members, serial))
+        self._queued.update(members)
         pool = self._retries if any(self._schedule.failures(c) for c in members) else self._pool
         return pool, [self._channels[c] for c in members], serial
 
     def _running(self) -> list[Channel]:
-        return [c for c in self._channels.values() if self._schedule.is_running(c.id)]
+        return [c for c in self._channels.values() if self._is_running(c.id)]
+
+    def _is_running(self, channel: int) -> bool:
+        """A run that waits for a thread is none: nothing needs to end for it."""
+        return self._schedule.is_running(channel) and channel in self._runs and channel not in self._queued
+
+    def _give_up(self, channel: int) -> None:
+        """The channel's run, if any, counts no more: one that waits is not begun, one that goes on is nobody's."""
+        self._runs.pop(channel, None)
+        self._queued.discard(channel)
 
     def _wait_until_ended(self, channels: Sequence[int]) -> bool:
         """Whether none of ``channels`` runs any more, waiting a while for it."""
-        return self._changed.wait_for(
-            lambda: not any(self._schedule.is_running(c) for c in channels), self._stop_wait_s
-        )
+        return self._changed.wait_for(lambda: not any(self._is_running(c) for c in channels), self._stop_wait_s)
 
     def _patience(self) -> float:
         wake = self._schedule.next_wake()
         return _LONGEST_WAIT_S if wake is None else max(0.0, min(_LONGEST_WAIT_S, wake - self._clock.monotonic()))
 
-    def _run(self, channels: Sequence[Channel], serial: int) -> None:
+    def _run(self, waiting: Sequence[Channel], serial: int) -> None:
+        channels = self._taken_up(waiting, serial)
+        if not channels:
+            return
         try:
             ticks = self._executor.run(channels)
         except Exception as problem:
@@ -156,6 +171,13 @@ class Ticker:
             ticks = [Tick(c, True, problem=ExecutionFailed(c.spec.name, failure, c.spec.query)) for c in channels]
         for tick in ticks:
             self._ended(tick, serial)
+
+    def _taken_up(self, waiting: Sequence[Channel], serial: int) -> list[Channel]:
+        """Those that were not taken out while the run waited."""
+        with self._changed:
+            channels = [c for c in waiting if self._runs.get(c.id) == serial]
+            self._queued.difference_update(c.id for c in channels)
+            return channels
 
     def _ended(self, tick: Tick, serial: int) -> None:
         try:
