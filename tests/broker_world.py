@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -185,13 +186,18 @@ def topic(name: str, id: str | None = None, position: str | None = None) -> Want
 
 
 @asynccontextmanager
-async def world(settings: Broker | None = None, origins: Sequence[str] = (), **changed: object) -> AsyncIterator[World]:
+async def world(
+    settings: Broker | None = None,
+    origins: Sequence[str] = (),
+    tls: ssl.SSLContext | None = None,
+    **changed: object,
+) -> AsyncIterator[World]:
     chosen = replace(settings or Broker(port=0, tick=0.0, retry_pause=0.01), **changed)  # type: ignore[arg-type]
     hub, topics, directory = make_hub(chosen), MemoryTopics(), MemoryDirectory(chosen.name)
     topics.delivery = hub
     keys = Keys(lambda token: verify(token, SECRET), SECRET)
     core = Core(chosen, hub, Upstreams(topics, topics, topics, topics), directory, keys)
-    server = BrokerServer(core, create_app(core, topics, origins=origins), origins=origins)
+    server = BrokerServer(core, create_app(core, topics, origins=origins), origins=origins, tls=tls)
     await server.start()
     try:
         yield World(chosen, hub, topics, directory, core, LocalResidents(core), server)

@@ -14,11 +14,10 @@ import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-import uvicorn
 from fastapi import FastAPI
-from uvicorn.server import ServerState
 
 from tocsin.broker.core import Core
+from tocsin.broker.http import http_protocol
 from tocsin.broker.hub import Hub
 from tocsin.broker.listener import Front, Listener
 from tocsin.broker.metering import Meters
@@ -26,7 +25,7 @@ from tocsin.broker.residents import LocalResidents
 from tocsin.clock import Clock, SystemClock
 from tocsin.config import Broker
 from tocsin.errors import Unavailable
-from tocsin.web.connection import ConnectionLimits, bounded
+from tocsin.web.connection import ConnectionLimits
 
 STEP_S = 1.0  # of the wheel
 BACKLOG = 4096
@@ -65,13 +64,14 @@ class BrokerServer:
         max_http: int = 2048,
     ) -> None:
         self._core, self._tls = core, tls
-        self._http_limits, self._max_http = http_limits or ConnectionLimits(), max_http
         self._socket = listening(core.settings.host, core.settings.port)
         self.port = int(self._socket.getsockname()[1])
-        self._front = Front(core, origins, self._http(app))
+        http, self._http_state = http_protocol(
+            app, http_limits or ConnectionLimits(), max_http, lambda: Listener(self._front)
+        )
+        self._front = Front(core, origins, http)
         self._server: asyncio.Server | None = None
         self._wheel: asyncio.Task[None] | None = None
-        self._http_state: ServerState
 
     @property
     def url(self) -> str:
@@ -109,16 +109,6 @@ class BrokerServer:
             outlet.transport.abort()
         if self._wheel is not None:
             self._wheel.cancel()
-
-    def _http(self, app: FastAPI) -> Callable[[], asyncio.Protocol]:
-        config = uvicorn.Config(
-            app, ws="none", log_config=None, access_log=False, server_header=False, proxy_headers=False, lifespan="off",
-            limit_concurrency=self._max_http,
-        )  # fmt: skip
-        config.load()
-        state = self._http_state = ServerState()
-        protocol = bounded(self._http_limits)
-        return lambda: protocol(config, state, {})  # type: ignore[call-arg]
 
     async def _turn(self) -> None:
         """Turn the wheel, and see how late that is."""

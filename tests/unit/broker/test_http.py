@@ -2,12 +2,17 @@
 
 import asyncio
 import json
+import shutil
+import ssl
+import subprocess
 
 import httpx
 import pytest
 import uvloop
 
 from broker_world import place, token_of, topic, world
+from tocsin.broker.server import tls_context
+from tocsin.errors import Unavailable
 from tocsin.protocol.coordination import BrokerInfo, Placement
 
 NEWS = '{"kind":"topic","name":"news"}'
@@ -150,6 +155,23 @@ def test_publishing_over_http():
     run(scenario)
 
 
+def test_a_connection_that_served_http_can_become_an_event_stream():
+    async def scenario():
+        async with world() as w:
+            reader, writer = await asyncio.open_connection("127.0.0.1", w.server.port)
+            for _ in range(2):
+                writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                assert b"alive" in await reader.readuntil(b"}")
+            writer.write(f"GET /events?token={token_of('ann')} HTTP/1.1\r\nHost: localhost\r\n".encode())
+            await asyncio.sleep(0.05)
+            writer.write(b"\r\n")
+            assert b"text/event-stream" in await asyncio.wait_for(reader.readuntil(b"event: welcome"), 10)
+            writer.close()
+            await eventually(lambda: not w.core.outlets)
+
+    run(scenario)
+
+
 def test_notices_reach_the_upstream():
     async def scenario():
         async with world() as w, httpx.AsyncClient(base_url=w.server.url) as http:
@@ -177,3 +199,41 @@ def test_what_supervisors_ask():
             assert (await http.get("/readyz")).status_code == 503
 
     run(scenario)
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """A certificate that signs itself, for localhost, and its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl makes the certificate")
+    folder = tmp_path_factory.mktemp("tls")
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", folder / "key.pem", "-out", folder / "own.pem"]
+    subprocess.run([*made, *names], check=True, capture_output=True)
+    return folder / "own.pem", folder / "key.pem"
+
+
+def test_everything_over_tls(certificate):
+    own, key = certificate
+    trusting = ssl.create_default_context(cafile=own)
+
+    async def scenario():
+        async with (
+            world(tls=tls_context(str(own), str(key))) as w,
+            httpx.AsyncClient(base_url=w.server.url, verify=trusting) as http,
+            w.client(ssl=trusting) as ann,
+        ):
+            assert w.server.url.startswith("https://")
+            await ann.login("ann", topic("news"))
+            answer = await http.post("/topics/news/messages", headers=bearer("bob"), content=b"1")
+            assert answer.status_code == 200
+            assert (await ann.next()).through == place(1)
+            async with http.stream("GET", "/events", headers=bearer()) as response:
+                assert (await Events(response).next())[0] == "welcome"
+
+    run(scenario)
+
+
+def test_a_certificate_that_cannot_be_used_is_told():
+    with pytest.raises(Unavailable, match=r"nowhere\.pem"):
+        tls_context("nowhere.pem", "nowhere.key")
