@@ -41,14 +41,14 @@ class Living:
         world.presence[name] = Presence(Signs(world.clock.now_s), is_known=True)
         self._brief(broker)
         if world.members() != before:
-            world.tell_topology(*(n for n in world.brokers.names() if n != name))
+            world.tell_topology(n for n in world.brokers.names() if n != name)
         self.house_the_homeless()
 
     def _brief(self, broker: Broker) -> None:
         world = self._world
         world.effects.append(Restart(broker.name, broker.incarnation))
         world.forget_told(broker.name)
-        world.tell_topology(broker.name)
+        world.tell_topology([broker.name])
         for user in sorted(world.users.lingering[broker.name]):
             world.release(world.users[user], broker.name)
         for user in sorted(world.users.residents[broker.name]):

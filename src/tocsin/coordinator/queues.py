@@ -15,6 +15,7 @@ from tocsin.protocol.coordination import Instruction
 class Queue:
     def __init__(self, incarnation: str, limit: int) -> None:
         self.incarnation, self._limit = incarnation, limit
+        self._briefing: int | None = None
         self._waiting: deque[Instruction] = deque()
 
     def __len__(self) -> int:
@@ -22,7 +23,12 @@ class Queue:
 
     @property
     def is_overfull(self) -> bool:
-        return len(self._waiting) > self._limit
+        """Whether more than ``limit`` came after the briefing, which is as long as it has to be."""
+        return self._briefing is not None and len(self._waiting) > self._briefing + self._limit
+
+    def end_briefing(self) -> None:
+        """What a broker hears when it registers is all there."""
+        self._briefing = len(self._waiting)
 
     def put(self, instruction: Instruction) -> None:
         self._waiting.append(instruction)

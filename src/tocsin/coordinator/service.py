@@ -194,10 +194,12 @@ class Coordinator:
     # --- effects ---------------------------------------------------------------------------------------
 
     def _carry_out(self, effects: Sequence[Effect]) -> None:
+        restarted = list[str]()
         for effect in effects:
             match effect:
                 case Restart(broker, incarnation):
                     self._queues[broker] = Queue(incarnation, self._options.max_instructions)
+                    restarted.append(broker)
                     self._news[broker].set()
                 case Tell(broker, instruction):
                     self._put(broker, instruction)
@@ -205,6 +207,8 @@ class Coordinator:
                     self._detaching.begin(broker)
                 case Ask(broker, url):
                     self._ask(broker, url)
+        for broker in restarted:
+            self._queues[broker].end_briefing()
 
     def _put(self, broker: str, instruction: Instruction) -> None:
         queue = self._queues.get(broker)
@@ -258,9 +262,9 @@ class Coordinator:
 
 async def is_refused(url: str, timeout_s: float) -> bool:
     """Whether nobody listens at ``url``; no where that cannot be said."""
-    parts = urlsplit(url)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
     try:
+        parts = urlsplit(url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
         _, writer = await asyncio.wait_for(asyncio.open_connection(parts.hostname, port), timeout_s)
     except ConnectionRefusedError:
         return True

@@ -130,10 +130,10 @@ class World:
         told = (broker, Did.RELEASE, user.name, user.version)
         self._tell(*told, lambda n: Release(n, user.name, user.version))
 
-    def tell_topology(self, *brokers: str) -> None:
+    def tell_topology(self, brokers: Iterable[str] | None = None) -> None:
         """To these, or to all who live."""
         members = self.members()
-        for name in brokers or self.brokers.names():
+        for name in self.brokers.names() if brokers is None else brokers:
             if self._hears(name):
                 self._number += 1
                 self.effects.append(Tell(name, Topology(self._number, members)))

@@ -1,0 +1,268 @@
+"""The coordinator around its state: durability first, instructions in order, tickets, cleaning up."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Coroutine
+from random import Random
+from typing import Any
+
+import pytest
+
+from support.coordinators import MemoryStore, NoCluster, wanted
+from tocsin.coordinator import events
+from tocsin.coordinator.rules import Rules
+from tocsin.coordinator.service import Coordinator, ServiceOptions, is_refused
+from tocsin.coordinator.state import State
+from tocsin.errors import NotFound, Unavailable
+from tocsin.policies.registry import placement_policy
+from tocsin.protocol.coordination import Adopt, Load, Outcome, PlacementRequest, Registration, Report, Send, Topology
+from tocsin.protocol.tickets import read_ticket
+
+SECRET = b"a secret of at least thirty-two bytes"
+
+
+def make(store: MemoryStore | None = None, **options: Any) -> Coordinator:
+    state = State(Rules(), placement_policy("round_robin"), Random(0))
+    return Coordinator(state, store or MemoryStore(), NoCluster(), secret=SECRET, options=ServiceOptions(**options))
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(work, 20))
+
+
+def registration(name: str, incarnation: str = "1") -> Registration:
+    return Registration(incarnation, f"http://{name}.invalid:1")
+
+
+def report(*outcomes: Outcome, incarnation: str = "1") -> Report:
+    return Report(incarnation, Load(), outcomes=outcomes)
+
+
+def test_a_placement_comes_with_a_ticket_for_that_broker():
+    async def story() -> None:
+        service = make()
+        await service.register("a", registration("a"))
+        placement = await service.place("ann", PlacementRequest())
+        ticket = read_ticket(placement.ticket, SECRET)
+        assert (ticket.user, ticket.broker, ticket.version) == ("ann", "a", placement.version)
+        assert placement.reason == "next in turn"
+        assert read_ticket((await service.place("ann", PlacementRequest())).ticket, SECRET).number != ticket.number
+
+    run(story())
+
+
+def test_without_brokers_a_placement_is_not_possible():
+    async def story() -> None:
+        with pytest.raises(Unavailable, match="no broker lives"):
+            await make().place("ann", PlacementRequest())
+
+    run(story())
+
+
+def test_instructions_are_given_again_until_the_broker_asks_after_them():
+    async def story() -> None:
+        service = make(page_instructions=2)
+        await service.register("a", registration("a"))
+        for user in ("ann", "bob"):
+            await service.place(user, PlacementRequest())
+        first = await service.instructions("a", "1", 0, 0)
+        assert [type(one) for one in first] == [Topology, Adopt]
+        assert await service.instructions("a", "1", 0, 0) == first
+        [last] = await service.instructions("a", "1", first[-1].number, 0)
+        assert isinstance(last, Adopt)
+        assert await service.instructions("a", "1", last.number, 0) == []
+
+    run(story())
+
+
+def test_a_broker_that_waits_hears_at_once():
+    async def story() -> None:
+        service = make()
+        await service.register("a", registration("a"))
+        [topology] = await service.instructions("a", "1", 0, 0)
+        waiting = asyncio.create_task(service.instructions("a", "1", topology.number, 15))
+        await asyncio.sleep(0)
+        await service.place("ann", PlacementRequest())
+        assert [type(one) for one in await waiting] == [Adopt]
+
+    run(story())
+
+
+def test_who_waits_is_answered_when_the_coordinator_stops():
+    async def story() -> None:
+        service = make()
+        await service.register("a", registration("a"))
+        waiting = asyncio.create_task(service.instructions("a", "1", 2**60, 15))
+        await asyncio.sleep(0)
+        service.wake_all()
+        assert await waiting == []
+
+    run(story())
+
+
+def test_an_old_life_of_a_broker_has_to_register():
+    async def story() -> None:
+        service = make()
+        with pytest.raises(NotFound, match="registration of broker 'a'"):
+            await service.instructions("a", "1", 0, 0)
+        await service.register("a", registration("a"))
+        waiting = asyncio.create_task(service.instructions("a", "1", 2**60, 15))
+        await asyncio.sleep(0)
+        await service.register("a", registration("a", "2"))
+        with pytest.raises(NotFound):
+            await waiting
+        assert not (await service.report("a", report())).is_known
+
+    run(story())
+
+
+def test_a_send_carries_a_ticket_for_the_destination():
+    async def story() -> None:
+        service = make()
+        for name in ("a", "b"):
+            await service.register(name, registration(name))
+        await service.place("ann", PlacementRequest())
+        await service.handle(events.PlanProposed([events.WantedMove("ann", "b", "")], "a test"))
+        adopt = (await service.instructions("b", "1", 0, 0))[-1]
+        await service.report("b", report(Outcome(adopt.number, True)))
+        send = (await service.instructions("a", "1", 0, 0))[-1]
+        assert isinstance(send, Send)
+        ticket = read_ticket(send.ticket, SECRET)
+        assert (ticket.user, ticket.broker, ticket.version) == ("ann", "b", send.version)
+
+    run(story())
+
+
+def test_a_broker_that_does_not_take_its_instructions_has_to_register_again():
+    async def story() -> None:
+        service = make(max_instructions=5)
+        await service.register("a", registration("a"))
+        for n in range(6):
+            await service.place(f"u{n}", PlacementRequest())
+        await asyncio.sleep(0.01)
+        assert not (await service.report("a", report())).is_known
+        await service.register("a", registration("a"))
+        assert len(await service.instructions("a", "1", 0, 0)) == 7, "a briefing is as long as it has to be"
+
+    run(story())
+
+
+def test_nothing_is_answered_that_is_not_durable():
+    async def story() -> None:
+        store, failures = MemoryStore(), []
+        state = State(Rules(), placement_policy("round_robin"), Random(0))
+        service = Coordinator(state, store, NoCluster(), secret=SECRET, on_failure=lambda: failures.append(1))
+        await service.register("a", registration("a"))
+        [topology] = await service.instructions("a", "1", 0, 0)
+        store.fails = True
+        with pytest.raises(Unavailable, match="could not be made durable"):
+            await service.place("ann", PlacementRequest())
+        assert await service.instructions("a", "1", topology.number, 0) == [], "nor is anyone told"
+        store.fails = False
+        with pytest.raises(Unavailable, match="could not be made durable"):
+            await service.place("bob", PlacementRequest())
+        assert failures == [1]
+        assert make(store).state.world.users.names() == []
+
+    run(story())
+
+
+def test_many_events_share_a_commit():
+    class Counting(MemoryStore):
+        commits = 0
+
+        def save(self, changes: Any) -> None:
+            self.commits += 1
+            super().save(changes)
+
+    async def story() -> None:
+        store = Counting()
+        service = make(store)
+        await service.register("a", registration("a"))
+        before = store.commits
+        kept = (events.SubscriptionKept(f"u{n}", wanted("1")) for n in range(100))
+        await asyncio.gather(*(service.handle(one) for one in kept))
+        assert store.commits - before <= 3
+        assert len([kind for kind, _ in store.rows if kind == "user"]) == 100
+
+    run(story())
+
+
+def test_what_a_dead_broker_left_is_removed_before_it_may_come_back():
+    class Slow(NoCluster):
+        def __init__(self) -> None:
+            super().__init__()
+            self.begun, self.go = asyncio.Event(), asyncio.Event()
+
+        async def remove_some(self, broker: str) -> bool:
+            self.begun.set()
+            await self.go.wait()
+            return await super().remove_some(broker)
+
+    async def story() -> None:
+        cluster = Slow()
+        state = State(Rules(), placement_policy("round_robin"), Random(0))
+        service = Coordinator(state, MemoryStore(), cluster, secret=SECRET)
+        assert not (await service.register("a", registration("a"))).was_given_up
+        await service.handle(events.BrokerRemoved("a"))
+        await cluster.begun.wait()
+        returning = asyncio.create_task(service.register("a", registration("a")))
+        await asyncio.sleep(0.01)
+        assert not returning.done()
+        cluster.go.set()
+        assert (await returning).was_given_up
+        assert cluster.asked == ["a"]
+        await service.stop()
+
+    run(story())
+
+
+def test_removal_is_tried_until_it_is_done():
+    class Away(NoCluster):
+        async def remove_some(self, broker: str) -> bool:
+            await super().remove_some(broker)
+            if len(self.asked) == 1:
+                raise Unavailable("the data cluster does not answer")
+            return len(self.asked) == 2  # there is more
+
+    async def story() -> None:
+        cluster = Away()
+        state = State(Rules(), placement_policy("round_robin"), Random(0))
+        service = Coordinator(state, MemoryStore(), cluster, secret=SECRET)
+        await service.register("a", registration("a"))
+        await service.handle(events.BrokerRemoved("a"))
+        while state.world.brokers["a"].is_attached:
+            await asyncio.sleep(0.02)
+        assert cluster.asked == ["a"] * 3
+        await service.stop()
+
+    run(story())
+
+
+def test_an_address_where_nobody_listens_refuses():
+    async def story() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+            assert not await is_refused(f"http://127.0.0.1:{port}", 5)
+        assert await is_refused(f"http://127.0.0.1:{port}", 5)
+        assert not await is_refused("http://[bad", 1)
+        assert not await is_refused("http://nobody.invalid:1", 5)
+
+    run(story())
+
+
+def test_a_broker_whose_process_ended_is_dead_after_three_seconds():
+    async def story() -> None:
+        service = make()
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+        await service.register("a", Registration("1", f"http://127.0.0.1:{port}"))
+        for _ in range(12):
+            await service.tick(0.25)
+            await asyncio.sleep(0.02)  # for the address to be asked
+        assert service.state.world.brokers["a"].state == "dead"
+        await service.stop()
+
+    run(story())
