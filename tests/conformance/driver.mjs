@@ -45,7 +45,7 @@ class Story {
     const subscription = this.session.subscribe(target, { id, position });
     this.subscriptions.set(id, subscription);
     this.read(subscription);
-    const { stream, position: stands } = await subscription.ready;
+    const { stream, position: stands } = (await subscription.ready) ?? {};
     return { stream, position: stands };
   }
 

@@ -104,7 +104,7 @@ class PythonDriver(Driver):
         self._subscriptions[id] = subscription
         self._tasks.append(asyncio.create_task(self._read(subscription)))
         standing = (await subscription).standing
-        return {"stream": standing.stream, "position": standing.position}
+        return {"stream": standing.stream, "position": standing.position} if standing else {}
 
     async def _read(self, subscription: client.Subscription) -> None:
         try:

@@ -104,6 +104,19 @@ async def test_a_stream_is_acknowledged_as_far_as_all_its_subscriptions_are_take
 
 
 @story
+async def test_an_acknowledgement_whose_connection_breaks_is_said_again(world: World) -> None:
+    peer = await world.subscribed(times_ms={"ack_interval": 50})
+    await peer.send(notification(S, "0", "1"))
+    await world.client.items(1)
+    while (await peer.next("ack"))["positions"] != {S: "1"}:
+        pass
+    peer.abort()
+    peer = await world.a.peer()
+    await resumed(peer)
+    assert (await peer.next("ack"))["positions"] == {S: "1"}
+
+
+@story
 async def test_positions_go_from_one_session_to_the_next(world: World) -> None:
     peer = await world.subscribed()
     await peer.send(notification(S, "0", "1"), notification(S, "1", "2"))
@@ -697,6 +710,22 @@ async def test_an_unsubscribed_stream_is_not_heard_any_more(world: World) -> Non
     unsubscribe = await peer.next("unsubscribe")
     await peer.send(notification(S, "0", "1"), {"type": "done", "request": unsubscribe["request"]})
     await asked
+    assert (await world.client.event())["event"] == "over"
+    assert world.client.waiting() == 0
+
+
+@story
+async def test_a_subscription_can_be_ended_before_it_stands(world: World) -> None:
+    peer = await world.connect()
+    asked = asyncio.create_task(world.client.ask("subscribe", id="n", target=NEWS))
+    subscribe = await peer.next("subscribe")
+    ending = asyncio.create_task(world.client.ask("unsubscribe", id="n"))
+    unsubscribe = await peer.next("unsubscribe")
+    standing = stands(subscribe, S, "0")
+    await peer.send({"type": "subscribed", "request": subscribe["request"], "subscription": standing})
+    await peer.send(notification(S, "0", "1"), {"type": "done", "request": unsubscribe["request"]})
+    await ending
+    assert await asked == {}
     assert (await world.client.event())["event"] == "over"
     assert world.client.waiting() == 0
 

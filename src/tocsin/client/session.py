@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping
 from random import Random
 from types import TracebackType
@@ -25,6 +26,8 @@ from tocsin.protocol.client_session import ClientSession
 from tocsin.protocol.codec import encoded
 from tocsin.protocol.inbox import Item
 from tocsin.protocol.targets import Target, check_topic
+
+MAX_STOPPED = 1000
 
 
 def connect(
@@ -79,6 +82,7 @@ class Session:
         self._wires: dict[int, Wire] = {}
         self._subscriptions: dict[str, Subscription] = {}
         self._ready: dict[str, None] = {}
+        self._stopped: deque[TocsinError] = deque(maxlen=MAX_STOPPED)  # for ``events`` to raise
         self._changed = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -121,7 +125,7 @@ class Session:
         subscription = self._subscriptions.get(id)
         answer = self._ask(lambda now, key: self._core.unsubscribe(now, key, id))
         if subscription:
-            del self._subscriptions[id]
+            self._subscriptions.pop(id, None)
             subscription.stop()
         await answer
 
@@ -153,7 +157,10 @@ class Session:
         return {**self._positions, **self._core.positions}
 
     async def events(self) -> AsyncIterator[Item]:
-        """The items of all subscriptions, in order for each; do not iterate over one of them meanwhile."""
+        """The items of all subscriptions, in order for each; do not iterate over one of them meanwhile.
+
+        Raises where a broker ended a subscription; the others can be iterated over again.
+        """
         while True:
             while self._ready:
                 name = next(iter(self._ready))
@@ -162,9 +169,11 @@ class Session:
                     self._ready.pop(name, None)
                 else:
                     yield item
+            if self._stopped:
+                raise self._stopped.popleft()
             if self._is_over:
                 break
-            await self._until(lambda: bool(self._ready) or self._is_over)
+            await self._until(lambda: bool(self._ready or self._stopped) or self._is_over)
         if self._error:
             raise self._error
 
@@ -220,6 +229,8 @@ class Session:
                 self.is_connected = False
             case do.Stop(subscription, error):
                 self._subscriptions.pop(subscription).stop(error)
+                self._stopped.append(error)
+                self._changed.set()
             case do.End(error):
                 self._finish(error)
 

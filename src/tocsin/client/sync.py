@@ -99,7 +99,7 @@ class Session:
 
     @property
     def positions(self) -> dict[str, str]:
-        return self._session.positions
+        return self.run(self._positions())
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for something that happens in the session's thread."""
@@ -124,6 +124,9 @@ class Session:
 
     async def _subscribe(self, target: Target, id: str | None, position: str | None) -> client.Subscription:
         return await self._session.subscribe(target, id=id, position=position)
+
+    async def _positions(self) -> dict[str, str]:
+        return self._session.positions
 
     def _stop(self) -> None:
         assert self._loop is not None

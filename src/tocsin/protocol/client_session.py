@@ -380,6 +380,8 @@ class ClientSession:
             if held.id not in link.standing and held.retry_at is None:
                 self._send_subscribe(link, held)
         self._send_waiting()
+        self._holdings.repeat_news()
+        self._ack_at = now + self._settings.ack_interval
         if old:
             old.phase, old.since = Phase.LEAVING, now
             self._let_go(old)

@@ -97,6 +97,10 @@ class Holdings:
                 found[stream] = self._acked[stream] = taken
         return found
 
+    def repeat_news(self) -> None:
+        """Tell everything again: what was told may not have been heard."""
+        self._acked.clear()
+
     def positions(self) -> Mapping[str, str]:
         """By subscription, up to where the application has taken it."""
         return {held.id: held.inbox.taken for held in self if held.inbox.taken is not None}

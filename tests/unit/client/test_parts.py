@@ -9,11 +9,13 @@ import sys
 import httpx
 import pytest
 
+from support.scripted import broker, notification, stands
 from tocsin.client import JAVASCRIPT, channel, connect, default_id, topic
 from tocsin.client.credentials import Credentials, claims, lasts_s, subject
 from tocsin.client.placing import PlacementRefused, _read
 from tocsin.client.wire import socket_url
-from tocsin.errors import BadArgument, Unavailable
+from tocsin.config import Client
+from tocsin.errors import BadArgument, BrokerRefused, Unavailable
 from tocsin.tokens import mint
 
 SECRET = b"a secret of more than thirty-two bytes"
@@ -112,3 +114,37 @@ def test_the_client_needs_nothing_but_the_base_installation() -> None:
     script = f"import sys, tocsin.client.sync, tocsin.cli.main; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_events_of_a_session_end_with_what_ended_a_subscription() -> None:
+    async def tell() -> list[object]:
+        async with broker() as scripted:
+            session = connect(broker=scripted.url, settings=Client(backoff_min=0.01, backoff_max=0.01))
+            entering = asyncio.create_task(session.__aenter__())
+            peer = await scripted.peer()
+            await peer.welcome()
+            await entering
+            session.topic("a", id="a")
+            session.topic("b", id="b")
+            await peer.subscribed("topic:a", "0")
+            await peer.subscribed("topic:b", "0")
+            await peer.send(notification("topic:a", "0", "1"), notification("topic:b", "0", "1"))
+            events = session.events()
+            seen: list[object] = [(await anext(events)).subscription for _ in range(2)]
+            peer.abort()
+            again = await scripted.peer()
+            login = await again.next("login")
+            standing = stands(login["subscriptions"][1], "topic:b", "1")
+            gone = {"id": "a", "code": "not-found", "detail": "it was dropped"}
+            await again.welcome(standing, login=login, refused=[gone])
+            with pytest.raises(BrokerRefused, match="it was dropped"):
+                await anext(events)
+            await again.send(notification("topic:b", "1", "2"))
+            async for item in session.events():
+                seen.append(item.through)
+                break
+            await scripted.stop()
+            await session.close()
+            return seen
+
+    assert asyncio.run(tell()) == ["a", "b", "2"]

@@ -103,6 +103,7 @@ def test_acknowledgements_of_a_second_leave_together() -> None:
     core.received(0.0, link, encoded(messages.Subscribed(subscribe.request, standing)))  # type: ignore[union-attr]
     for n in range(5):
         core.received(0.0, link, encoded(messages.Notification("topic:news", str(n), str(n + 1), Raw(b"1"))))
+    assert sent(core.tick(1.0)) == [messages.Ack({"topic:news": "0"})]  # where it begins
     for _ in range(3):
         core.take(10.0, "n")
     assert core.tick(10.9) == []

@@ -598,6 +598,8 @@ class Session {
       if (!link.standing.has(subscription.id) && subscription._retryAt === null) this.#sendSubscribe(link, subscription);
     }
     this.#sendWaiting();
+    this.#acked.clear(); // what was told may not have been heard
+    this.#after("ack", this.#settings.ackIntervalMs, () => this.#acknowledge());
     if (!old) return;
     old.phase = "leaving";
     old.timer = setTimeout(() => this.#forget(old), this.#settings.lingerMs);
