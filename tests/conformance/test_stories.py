@@ -371,7 +371,7 @@ async def test_a_coordinator_that_starts_later_is_waited_for(world: World) -> No
 
 @story
 async def test_a_broker_that_does_not_welcome_is_given_up(world: World) -> None:
-    asked = asyncio.create_task(world.begin(times_ms={"login_timeout": 200}))
+    asked = asyncio.create_task(world.begin(times_ms={"login_timeout": 1500}))
     silent = await world.a.peer()
     await silent.next("login")
     await resumed(await world.a.peer())
@@ -382,7 +382,7 @@ async def test_a_broker_that_does_not_welcome_is_given_up(world: World) -> None:
 async def test_a_connection_is_pinged_and_given_up_when_nothing_comes(world: World) -> None:
     asked = asyncio.create_task(world.begin())
     peer = await world.a.peer()
-    await resumed(peer, ping_s=0.1)
+    await resumed(peer, ping_s=0.4)
     await asked
     ping = await peer.next("ping")
     await peer.send({"type": "pong", "request": ping["request"]})
@@ -467,7 +467,7 @@ async def test_a_subscription_made_during_a_move_stands_at_the_destination(world
 )
 @story
 async def test_a_move_that_fails_leaves_the_client_where_it_was(world: World, fault: str) -> None:
-    source = await world.subscribed(times_ms={"login_timeout": 300})
+    source = await world.subscribed(times_ms={"login_timeout": 1500} if fault == "does not answer" else None)
     if fault == "is not there":
         await world.b.stop()
     await source.send(move(world))
