@@ -1,0 +1,69 @@
+"""The data cluster's real interface, over a cluster of dictionaries, as the coordinator cleans up in it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+
+from support.memory_cluster import BROKER, CHANNEL, MemoryCluster
+from tocsin.coordinator.detaching import HttpCluster
+from tocsin.datacluster.api import create_app
+from tocsin.datacluster.service import Wanted
+from tocsin.errors import Unavailable
+from tocsin.tokens import LOCAL_ADMIN, mint, verify
+from tocsin.web.server import ApiServer, ServerOptions
+
+SECRET = b"a secret of at least thirty-two bytes"
+
+
+@pytest.fixture
+def cluster() -> MemoryCluster:
+    return MemoryCluster()
+
+
+@pytest.fixture
+def url(cluster: MemoryCluster) -> Iterator[str]:
+    server = ApiServer(create_app(cluster, verify=partial(verify, secret=SECRET)), ServerOptions(port=0))
+    server.start()
+    yield server.url
+    server.stop()
+
+
+def remove(url: str, broker: str, *capabilities: str) -> bool:
+    async def ask() -> bool:
+        client = HttpCluster(url, lambda: mint(SECRET, "coordinator", capabilities or ["admin"], 60), 5.0)
+        try:
+            return await client.remove_some(broker)
+        finally:
+            await client.close()
+
+    return asyncio.run(ask())
+
+
+def held(cluster: MemoryCluster) -> list[str]:
+    return sorted(cluster.held)
+
+
+def test_a_dead_brokers_subscriptions_are_removed(url: str, cluster: MemoryCluster):
+    cluster.subscribe(CHANNEL, BROKER, [Wanted(["fire"], "one"), Wanted(["flood"], "two")], LOCAL_ADMIN)
+    assert held(cluster) == ["one", "two"]
+    assert not remove(url, BROKER)
+    assert held(cluster) == []
+    assert not remove(url, BROKER)
+
+
+def test_a_broker_that_the_cluster_never_knew_has_nothing(url: str):
+    assert not remove(url, "stranger")
+
+
+def test_a_refusal_is_no_success(url: str):
+    with pytest.raises(Unavailable, match="answers 40"):
+        remove(url, BROKER, "ingest:x")
+
+
+def test_a_cluster_that_is_away_is_told(url: str):
+    with pytest.raises(Unavailable, match="does not answer"):
+        remove("http://127.0.0.1:1", BROKER)
