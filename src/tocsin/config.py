@@ -332,7 +332,7 @@ class Broker:
     max_message_bytes: Bytes = size("256 kB", "Longest message of a client.", low="1 kB", high="64 MB")
     max_notice_bytes: Bytes = size("1 MB", "Longest notice of the data cluster.", low="1 kB", high="1 GB")
     max_messages_per_s: float = number(
-        100.0, "Messages a second that a client may send, in the mean; twice as many at once."
+        1000.0, "Messages a second that a client may send, in the mean; twice as many at once."
     )
     max_requests: int = integer(
         64, "Requests of a connection under way at once; beyond it nothing is read from it.", low=1, high=10_000

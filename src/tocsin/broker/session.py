@@ -170,7 +170,7 @@ class Session:
                 await self.core.unsubscribe(self._known, message.id)
                 self._outlet.say(Done(message.request))
             case ListSubscriptions():
-                held = [self._standing(s) for s in self.subscriptions.values()]
+                held = [self._standing(s) for s in self._known.subscriptions.values()]
                 self._outlet.say(Subscriptions(message.request, held))
             case Refresh():
                 self._refresh(message.token)
@@ -244,8 +244,10 @@ class Session:
                     follow.stop()
 
     def _standing(self, subscription: Subscription) -> Standing:
-        follow = self.follows[subscription.stream]
-        return Standing(subscription.id, subscription.target, subscription.stream.name, follow.position)
+        """As it stands for this session; one that another session of the user made is where it was acknowledged."""
+        follow = self.follows.get(subscription.stream) if subscription.id in self.subscriptions else None
+        position = follow.position if follow else subscription.acked
+        return Standing(subscription.id, subscription.target, subscription.stream.name, position)
 
     def _acknowledge(self, positions: Mapping[str, str]) -> None:
         if self.user is None or self.user.is_peer:

@@ -197,6 +197,25 @@ def test_the_past_that_is_away_at_login_comes_later():
     run(scenario)
 
 
+def test_a_second_subscription_of_a_stream_may_begin_earlier():
+    async def scenario():
+        async with world() as w, w.client() as ann:
+            await ann.login("ann", topic("news"))
+            for i in range(4):
+                w.topics.put("news", b"%d" % i)
+            await payloads(ann, 4)
+            again = await ann.ask(Subscribe(2, "again", TopicTarget("news")))
+            assert again.subscription.position == place(4)
+            early = await ann.ask(Subscribe(3, "early", TopicTarget("news"), place(1)))
+            assert (early.subscription.position, early.subscription.recovered) == (place(1), True)
+            w.topics.put("news", b"4")
+            assert await payloads(ann, 4) == [b"1", b"2", b"3", b"4"]
+            listed = (await ann.ask(ListSubscriptions(4))).subscriptions
+            assert {s.id: s.position for s in listed} == dict.fromkeys(["news", "again", "early"], place(5))
+
+    run(scenario)
+
+
 def test_sessions_of_one_user_each_get_everything():
     async def scenario():
         async with world() as w, w.client() as phone, w.client() as page:
