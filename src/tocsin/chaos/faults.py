@@ -15,7 +15,7 @@ from tocsin.chaos.traffic import Traffic
 from tocsin.chaos.world import World
 from tocsin.errors import TocsinError
 
-BURST, BURST_BYTES = 60, 50_000
+BURST, BURST_BYTES = 120, 60_000
 BURST_TOPIC = "burst"
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import socket
 from typing import Any
 
 from tocsin.chaos.evidence import Above, ByKind, Got, Hole, Interval, Topic, Wish
@@ -14,9 +12,8 @@ from tocsin.config import Client
 from tocsin.errors import TocsinError
 from tocsin.protocol.targets import Target
 
-PATIENCE_S = 60.0
+SETTINGS = Client(connect_timeout=60.0, backoff_min=0.1, backoff_max=1.0, login_timeout=5.0)
 _EXCUSES = {"slow", "retention"}  # more is published than is kept for those who do not read it
-LITTLE, MUCH = 2_048, 1 << 20  # bytes that the socket takes of one who does not read, and afterwards
 
 
 class Person:
@@ -34,7 +31,6 @@ class Person:
         self._reads.set()
         self._lives = 0
         self._was_slow = False  # once is enough: the burst that it follows may come again
-        self.is_hasty = False  # its application lets few notifications wait
         self.lock = asyncio.Lock()  # arriving and leaving take their time
 
     # --- coming and going ---------------------------------------------------------------------------------
@@ -44,7 +40,7 @@ class Person:
         session = connect(
             coordinator=self._coordinator,
             token=self._token,
-            settings=_settings(self.is_hasty),
+            settings=SETTINGS,
             session=f"{self.name}-{self._lives}",
         )
         self.session = await session.__aenter__()
@@ -77,13 +73,11 @@ class Person:
         for interval in self.held.values():
             interval.excused |= _EXCUSES
         for transport in _transports(self.session):
-            _let_take(transport, LITTLE)
             transport.pause_reading()
 
     def resume(self) -> None:
         self._reads.set()
         for transport in _transports(self.session):
-            _let_take(transport, MUCH)
             transport.resume_reading()
 
     # --- subscriptions --------------------------------------------------------------------------------------
@@ -156,16 +150,6 @@ class Person:
                 return channel(self._names["ByKind"], kind)
             case Above(bound):
                 return channel(self._names["Above"], bound)
-
-
-def _settings(is_hasty: bool) -> Client:
-    chosen: dict[str, Any] = {"queue_items": 20} if is_hasty else {}
-    return Client(connect_timeout=PATIENCE_S, backoff_min=0.1, backoff_max=1.0, login_timeout=5.0, **chosen)
-
-
-def _let_take(transport: asyncio.Transport, size: int) -> None:
-    with contextlib.suppress(OSError):
-        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
 
 
 def _transports(session: Session | None) -> list[asyncio.Transport]:

@@ -91,8 +91,6 @@ class _Stage:
         await self._world.start()
         await self._world.statements(SCHEMA.replace("$", str(self._story.seed)))
         everyone = [*self._people, self._publisher, self._walker]
-        for number, person in enumerate(everyone):
-            person.is_hasty = number % 4 == 3
         async with asyncio.timeout(ARRIVE_S):
             await asyncio.gather(*(person.arrive() for person in everyone))
         for person in self._people:
