@@ -129,8 +129,9 @@ class MemoryDirectory:
     def arrived(self, user: str, version: int) -> None:
         self.arrivals.append((user, version))
 
-    def drained(self) -> None:
+    def drained(self) -> bool:
         self.is_drained = True
+        return not self.is_away
 
 
 @dataclass

@@ -139,9 +139,10 @@ class Coordination:
         self._noted.arrivals[user] = Arrival(user, version)
         self._urgent.set()
 
-    def drained(self) -> None:
+    def drained(self) -> bool:
         self._is_draining = True
         self._urgent.set()
+        return True
 
     async def _keep(self, kept: Kept, request: Coroutine[Any, Any, None]) -> None:
         """Tell it now, or note it for later; what is newer takes the place of what was noted before."""
@@ -329,5 +330,5 @@ class Alone:
     def arrived(self, user: str, version: int) -> None:
         return
 
-    def drained(self) -> None:
-        return
+    def drained(self) -> bool:
+        return False

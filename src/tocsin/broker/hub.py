@@ -16,18 +16,24 @@ from tocsin.broker.ports import Item
 from tocsin.broker.stream import Stream
 from tocsin.protocol.messages import Hole
 
-CHUNK_BYTES = 64_000  # of the past, sent to one client before it has to read
-
 Schedule = Callable[[float, Callable[[], None]], object]
 """Runs a function once, so many seconds from now."""
 
 
 class Hub:
+    """``chunk_bytes`` of the past are sent to one client before it has to read."""
+
     def __init__(
-        self, cache_bytes: int, tick_s: float, meters: Meters, now: Callable[[], float], schedule: Schedule
+        self,
+        cache_bytes: int,
+        tick_s: float,
+        meters: Meters,
+        now: Callable[[], float],
+        schedule: Schedule,
+        chunk_bytes: int = 64_000,
     ) -> None:
         self._streams: dict[str, Stream] = {}
-        self.chunk_bytes = CHUNK_BYTES
+        self.chunk_bytes = chunk_bytes
         self.cache = Cache(cache_bytes)
         self.meters = meters
         self._tick_s, self._now, self._schedule = tick_s, now, schedule

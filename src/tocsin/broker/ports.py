@@ -147,8 +147,8 @@ class Directory(Protocol):
         """Every session of ``user`` that was sent here has confirmed."""
         ...
 
-    def drained(self) -> None:
-        """The broker drains: report it at once."""
+    def drained(self) -> bool:
+        """The broker drains: report it at once. Whether there is somebody to place its users elsewhere."""
         ...
 
 

@@ -36,7 +36,7 @@ def make_hub(settings: Broker, clock: Clock | None = None) -> Hub:
     """The hub of a broker whose event loop runs."""
     loop, now = asyncio.get_running_loop(), (clock or SystemClock()).monotonic
     meters = Meters(settings.rate_window, now())
-    return Hub(settings.cache_bytes, settings.tick, meters, now, loop.call_later)
+    return Hub(settings.cache_bytes, settings.tick, meters, now, loop.call_later, settings.write_buffer)
 
 
 def tls_context(certificate: str, key: str) -> ssl.SSLContext | None:
@@ -89,10 +89,10 @@ class BrokerServer:
     async def drain(self, residents: LocalResidents, is_hurried: asyncio.Event) -> None:
         """Not ready; then wait for users to be placed elsewhere."""
         self._core.is_draining = True
-        self._core.directory.drained()
-        deadline = self._core.now() + self._core.settings.drain_timeout
+        wait_s = self._core.settings.drain_timeout if self._core.directory.drained() else 0.0
+        deadline = self._core.now() + wait_s
         while residents.sessions() and self._core.now() < deadline and not is_hurried.is_set():
-            await asyncio.sleep(min(0.1, self._core.settings.drain_timeout))
+            await asyncio.sleep(min(0.1, wait_s))
 
     async def stop(self) -> None:
         """Close the port, then every connection."""
