@@ -428,7 +428,7 @@ class Auth:
 class Client:
     coordinator: str = text(
         "",
-        "Address of the coordinator that tells a client its broker, such as `http://127.0.0.1:8425`.",
+        "Address of the coordinator that tells a client its broker, such as `http://127.0.0.1:8440`.",
         pattern=r"(https?://\S+)?",
         expected="http://host:port or https://host:port",
     )

@@ -16,7 +16,7 @@ from support.scripted import coordinator
 from tocsin.client import JAVASCRIPT
 
 HOWTO = Path(__file__).parents[3] / "docs" / "howto" / "client.md"
-ADDRESS = "http://127.0.0.1:8425"
+ADDRESS = "http://127.0.0.1:8440"
 _PROGRAM = re.compile(r"^```(python|js)\n(.*?)^```\n\n```text\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 PROGRAMS = _PROGRAM.findall(HOWTO.read_text())
 
