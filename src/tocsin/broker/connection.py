@@ -19,6 +19,7 @@ from websockets.protocol import OPEN
 from websockets.server import ServerProtocol
 
 from tocsin.broker.entries import Entry, frame_of
+from tocsin.broker.handshake import wire_log
 from tocsin.broker.outlet import Outlet
 from tocsin.broker.session import Session
 from tocsin.broker.stream import Write
@@ -29,7 +30,7 @@ from tocsin.protocol.messages import FromBroker
 if TYPE_CHECKING:
     from tocsin.broker.core import Core
 
-log = logging.getLogger("tocsin.broker.websocket")
+log = logging.getLogger(__name__)
 _DATA = (Opcode.TEXT, Opcode.BINARY, Opcode.CONT)
 
 
@@ -38,7 +39,7 @@ class Connection(Outlet):
 
     def __init__(self, core: Core) -> None:
         super().__init__(core)
-        self._parser = ServerProtocol(state=OPEN, max_size=core.settings.max_message_bytes, logger=log)
+        self._parser = ServerProtocol(state=OPEN, max_size=core.settings.max_message_bytes, logger=wire_log)
         self._parts: bytearray | None = None  # of a message in several frames
         self._heard_at = self._counted_at = core.now()
         self._allowance = 2 * core.settings.max_messages_per_s

@@ -6,11 +6,12 @@ required, origins checked, and no extension (compression costs more than it save
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 
 from websockets.datastructures import Headers
-from websockets.exceptions import WebSocketException
+from websockets.exceptions import NegotiationError, WebSocketException
 from websockets.http11 import Request
 from websockets.server import ServerProtocol
 from websockets.streams import StreamReader
@@ -21,6 +22,8 @@ from tocsin.protocol.messages import SUBPROTOCOL
 MAX_HEAD_BYTES = 16_384
 WEB_SOCKET = "/connect"
 EVENTS = "/events"
+wire_log = logging.getLogger("tocsin.broker.wire")
+wire_log.setLevel(logging.WARNING)  # the library would tell of every connection that opens and closes
 
 
 class Head:
@@ -66,7 +69,9 @@ def read_head(data: bytes) -> Head:
 def accept(data: bytes, origins: Sequence[str]) -> tuple[bytes, bool]:
     """The answer to a WebSocket's opening request, and whether it stands."""
     allowed: list[Origin | None] = [None, *map(Origin, origins)]
-    protocol = ServerProtocol(origins=allowed, subprotocols=[Subprotocol(SUBPROTOCOL)], select_subprotocol=_ours)
+    protocol = ServerProtocol(
+        origins=allowed, subprotocols=[Subprotocol(SUBPROTOCOL)], select_subprotocol=_ours, logger=wire_log
+    )
     protocol.receive_data(data)
     for event in protocol.events_received():
         if isinstance(event, Request):
@@ -93,6 +98,4 @@ def origin_of(headers: Headers) -> str | None:
 def _ours(_: ServerProtocol, offered: Sequence[Subprotocol]) -> Subprotocol:
     if SUBPROTOCOL in offered:
         return Subprotocol(SUBPROTOCOL)
-    from websockets.exceptions import NegotiationError
-
     raise NegotiationError(f"the subprotocol {SUBPROTOCOL} is needed")
