@@ -280,7 +280,7 @@ class Coordination(RuleBasedStateMachine):
 
 
 Coordination.TestCase.settings = settings(
-    max_examples=60,
+    max_examples=40,
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=list(HealthCheck),

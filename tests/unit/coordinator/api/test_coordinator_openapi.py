@@ -54,7 +54,7 @@ APP = create_app(service(), verify=partial(verify, secret=SECRET), limits=ApiLim
 @pytest.mark.parametrize("name", operation_names(APP.openapi()))
 def test_answers_are_those_that_the_document_describes(name: str):
     token = mint(SECRET, "root", ["admin"], 600)
-    sent = check_operation(APP, name, headers={"Authorization": f"Bearer {token}"}, examples=8, known=KNOWN)
+    sent = check_operation(APP, name, headers={"Authorization": f"Bearer {token}"}, examples=5, known=KNOWN)
     assert sent > 0
 
 
