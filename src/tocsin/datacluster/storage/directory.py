@@ -9,7 +9,8 @@
     results/<id>/   one directory a channel; file names carry execution and attempt
 
 Everything that the ledger does not name is left over from a kill and deleted at start, once the
-processes of the killed run are gone: until then they may still write.
+processes of the killed run are gone: until then they may still write. Without the ledger nobody knows what
+is left over: where data lie and their ledger does not, nothing is deleted and nothing starts.
 """
 
 from __future__ import annotations
@@ -44,8 +45,13 @@ class DataDirectory:
 
     def __init__(self, root: Path) -> None:
         self.root = Path(root)
-        make_directory(self.root)
+        make_directory(self.root, 0o700)
         self._lock = _locked(self.root / "lock")
+        try:
+            self._check_ledger()
+        except Unavailable:
+            self.close()
+            raise
         make_directory(self.datasets_root)
         make_directory(self.results_root)
 
@@ -73,6 +79,8 @@ class DataDirectory:
         """Delete what no row of the ledger names. Call it before anything writes."""
         self._await_former(patience_s)
         known, channels, datasets = ledger.read(_known)
+        if not channels and not datasets:
+            self._refuse_data("names none of them")
         files = size = 0
         for path in [p for p in self.results_root.glob("*/*") if f"{p.parent.name}/{p.name}" not in known]:
             files, size = files + 1, size + path.stat().st_size
@@ -86,6 +94,19 @@ class DataDirectory:
         for path in self.root.glob(f"*{TEMPORARY}"):
             path.unlink()
         return Swept(files, len(dropped), size)
+
+    def _check_ledger(self) -> None:
+        """A new ledger is made only where there are no data yet."""
+        if not self.ledger_path.exists() or not self.ledger_path.stat().st_size:
+            self._refuse_data("is missing")
+
+    def _refuse_data(self, what: str) -> None:
+        for root in (self.datasets_root, self.results_root):
+            if any(path.is_file() for path in root.rglob("*")):
+                raise Unavailable(
+                    f"{root} holds data, but their ledger {self.ledger_path} {what}; "
+                    "restore it or choose another directory"
+                )
 
     def _await_former(self, patience_s: float) -> None:
         """Wait until the processes that a former run noted are gone."""

@@ -33,12 +33,12 @@ def sync_directory(directory: Path) -> None:
         os.close(handle)
 
 
-def make_directory(directory: Path) -> None:
-    """Make a directory and its missing parents, durably."""
+def make_directory(directory: Path, mode: int = 0o777) -> None:
+    """Make a directory and its missing parents, durably; ``mode`` is for the directory itself, if it is made."""
     if directory.is_dir():
         return
     make_directory(directory.parent)
-    directory.mkdir(exist_ok=True)
+    directory.mkdir(mode, exist_ok=True)
     sync_directory(directory.parent)
 
 

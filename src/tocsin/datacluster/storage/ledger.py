@@ -13,6 +13,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -84,6 +85,8 @@ class Ledger:
         self._broken: str | None = None
         self._readers = Readers(self._connect)
         self._queue: SimpleQueue[list[_Job] | None] = SimpleQueue()
+        with suppress(OSError):  # SQLite says it better
+            self._path.touch(0o600)
         self._writer = self._connect()
         _verify(self._writer, self._path)
         _migrate(self._writer, self._path)

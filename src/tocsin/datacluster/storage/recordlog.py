@@ -76,9 +76,9 @@ class RecordLog:
         self._check_order(compacted_through)
         lasts = [*(s.last_seq for s in self._segments), *(loss.last for loss in self.losses)]
         self._head = max((*lasts, compacted_through))
-        self._file = self._open_active()
         if reached > self._head:
             self._skip(reached)
+        self._file = self._open_active()
 
     @property
     def head(self) -> int:
@@ -276,12 +276,11 @@ class RecordLog:
 
     def _skip(self, reached: int) -> None:
         """Go on behind ``reached``: what was acknowledged up to it is gone, its numbers are not free."""
-        loss = Loss(self._head + 1, reached)
+        kept_as = segments.set_aside(self._segments[-1]) if self._segments else ""
+        loss = Loss(self._head + 1, reached, kept_as)
         losses.note(self._directory, loss)
         self.losses = (*self.losses, loss)
         self._head = reached
-        os.close(self._file)
-        self._file = self._open_active()
 
     def _check_usable(self) -> None:
         if self._closed:

@@ -14,6 +14,7 @@ from tocsin.datacluster.storage.idempotency import RememberedKeys
 from tocsin.errors import Corrupt
 
 SUFFIX = ".log"
+_DAMAGED = ".damaged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,19 @@ def whole(segment: Segment) -> int:
     os.ftruncate(handle, segment.size_bytes)
     os.fsync(handle)
     return handle
+
+
+def set_aside(segment: Segment) -> str:
+    """Keep a copy of a segment that holds more than whole frames, durably; its name, empty where it does not."""
+    data = segment.path.read_bytes()
+    if len(data) == segment.size_bytes:
+        return ""
+    copy = segment.path.with_name(segment.path.name + _DAMAGED)
+    with copy.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    return copy.name
 
 
 def read(segment: Segment, after: int, through: int) -> Iterator[Frame]:

@@ -47,6 +47,35 @@ def test_the_sweep_deletes_what_the_ledger_does_not_name(tmp_path: Path) -> None
         assert directory.sweep(ledger) == Swept(0, 0, 0)
 
 
+@pytest.mark.parametrize("place", ["datasets/1/log/1.log", "results/1/a.arrow"])
+@pytest.mark.parametrize("is_emptied", [False, True], ids=["gone", "emptied"])
+def test_data_without_their_ledger_stay_and_nothing_starts(tmp_path: Path, place: str, is_emptied: bool) -> None:
+    make_directory((tmp_path / place).parent)
+    (tmp_path / place).write_text("data")
+    if is_emptied:
+        (tmp_path / "ledger.db").touch()
+    for _ in range(2):
+        with pytest.raises(Unavailable, match=r"ledger\.db is missing; restore it or choose another directory"):
+            DataDirectory(tmp_path)
+    assert (tmp_path / place).read_text() == "data"
+
+
+def test_a_ledger_that_was_just_made_sweeps_nothing(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "ledger.db") as ledger, DataDirectory(tmp_path) as directory:
+        make_directory(directory.dataset(1))
+        (directory.dataset(1) / "a.parquet").write_text("data")
+        with pytest.raises(Unavailable, match=r"ledger\.db names none of them; restore it"):
+            directory.sweep(ledger)
+        assert (directory.dataset(1) / "a.parquet").exists()
+
+
+def test_other_users_of_the_machine_can_neither_list_nor_read_it(tmp_path: Path) -> None:
+    with DataDirectory(tmp_path / "data") as directory, Ledger(directory.ledger_path) as ledger:
+        ledger.write(lambda tx: catalog.create_dataset(tx, DatasetSpec("D", ())))
+        private = [directory.root, *directory.root.glob("ledger.db*")]
+        assert [path.name for path in private if path.stat().st_mode & 0o077] == []
+
+
 def test_a_full_disk_leaves_the_old_file_and_no_temporary_one(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"old")

@@ -83,6 +83,20 @@ def test_a_torn_write_before_the_hole_is_cut_off(tmp_path: Path) -> None:
     assert numbers(opened(tmp_path).now()) == [(1, 1)]
 
 
+@pytest.mark.parametrize("end", [-3, 150], ids=["in the second frame", "in the first"])
+def test_what_is_left_of_a_cut_off_frame_is_kept_and_named(tmp_path: Path, end: int) -> None:
+    store = opened(tmp_path)
+    fill(store, 1, 2)
+    store.close()
+    log = tmp_path / "log" / f"{1:020d}.log"
+    log.write_bytes(remains := log.read_bytes()[:end])
+    store = opened(tmp_path, reached=2)
+    assert str(store.problem).endswith(f"; the damaged segment is kept as {log.name}.damaged")
+    assert (tmp_path / "log" / f"{log.name}.damaged").read_bytes() == remains
+    store.close()
+    assert opened(tmp_path, reached=2).problem == store.problem
+
+
 def test_compaction_goes_over_the_hole_and_retention_ends_the_fault(tmp_path: Path) -> None:
     store = cut_off(tmp_path, 2)
     fill(store, 60)
