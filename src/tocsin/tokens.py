@@ -108,11 +108,7 @@ def verify(token: str, secret: bytes, *, leeway_s: float = 0.0) -> Principal:
     claims = _claims(token, secret, leeway_s)
     if not claims["sub"]:
         raise Unauthenticated("the token names no subject")
-    try:
-        capabilities = tuple(check_capability(c, known_only=False) for c in claims.get("capabilities", []))
-    except (BadArgument, TypeError):
-        raise Unauthenticated("the token's capabilities are not a list of capabilities") from None
-    return Principal(claims["sub"], capabilities, claims)
+    return Principal(claims["sub"], _capabilities(claims.get("capabilities", [])), claims)
 
 
 def bearer(header: str | None) -> str:
@@ -140,7 +136,7 @@ def check_capability(capability: Any, *, known_only: bool = True) -> Capability:
 def ensure_secret(path: Path) -> bytes:
     """The secret in ``path``; made first where there is none, readable by its owner only."""
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(0o700, parents=True, exist_ok=True)
         _create_secret(path)
     return read_secret(path)
 
@@ -170,6 +166,15 @@ def _create_secret(path: Path) -> None:
         pass
     finally:
         draft.unlink()
+
+
+def _capabilities(claimed: Any) -> tuple[Capability, ...]:
+    try:
+        if isinstance(claimed, list):
+            return tuple(check_capability(c, known_only=False) for c in claimed)
+    except BadArgument:
+        pass
+    raise Unauthenticated("the token's capabilities are not a list of capabilities")
 
 
 def _usable(secret: bytes) -> bytes:

@@ -105,7 +105,10 @@ def test_a_pin_to_a_claim_the_token_lacks_is_refused():
             signed({"sub": "a", "exp": FAR}, b"k" * 64, "HS512"), "not signed with HS256", id="another algorithm"
         ),
         pytest.param(unsigned({"sub": "a", "exp": FAR}), "not signed with HS256", id="no signature at all"),
-        pytest.param(signed({"sub": "a", "exp": FAR, "capabilities": 7}), "capabilities", id="capabilities not a list"),
+        *(
+            pytest.param(signed({"sub": "a", "exp": FAR, "capabilities": not_a_list}), "capabilities")
+            for not_a_list in (7, "admin", {}, None)
+        ),
         pytest.param(signed({"sub": "a", "exp": FAR, "capabilities": [{"x": 1}]}), "capabilities", id="a bad pin"),
         pytest.param("not.a.token", "not a JSON Web Token", id="not a token"),
         pytest.param("ü", "not a JSON Web Token", id="not even ASCII"),
