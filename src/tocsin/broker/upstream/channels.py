@@ -14,13 +14,14 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
+from weakref import WeakValueDictionary
 
 import msgspec
 
 from tocsin.broker.ports import Attached, Delivery, Page
 from tocsin.broker.upstream.attaching import Attaching
 from tocsin.broker.upstream.backoff import Backoff
-from tocsin.broker.upstream.cluster import ClusterClient, Parameter, ResultPage
+from tocsin.broker.upstream.cluster import ClusterClient, Made, Parameter, ResultPage
 from tocsin.broker.upstream.merging import Merge, Stream
 from tocsin.broker.upstream.pins import check_pins
 from tocsin.errors import BadArgument, NotFound, Refused, TocsinError, Unavailable
@@ -59,7 +60,8 @@ class ChannelUpstream:
         self._attaching = Attaching(cluster, options.broker, self._backoff())
         self._before: set[str] = set()
         self._targets: dict[str, ChannelTarget] = {}
-        self._notify_url = ""
+        self._gates: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._notify_url, self._is_away = "", False
         self._parameters: dict[str, tuple[float, list[Parameter]]] = {}
         self._ready, self._wake, self._changed = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._filling: set[str] = set()
@@ -101,11 +103,15 @@ class ChannelUpstream:
             return known
         if not self._ready.is_set():
             raise Unavailable("the data cluster has not been reached yet")
-        made = await self._attaching.make(channel.name, id, channel.arguments)
+        async with self._gate(id):
+            made = await self._attaching.make(channel.name, id, channel.arguments)
+            return self._attached(channel, made)
+
+    def _attached(self, target: ChannelTarget, made: Made) -> Attached:
         is_new = made.channel not in self._merge.channels
-        attached = self._merge.attached(made, is_again=id in self._before)
-        self._before.discard(id)
-        self._targets[id] = channel
+        attached = self._merge.attached(made, is_again=made.id in self._before)
+        self._before.discard(made.id)
+        self._targets[made.id] = target
         if is_new:
             self._changed.set()
         self._fill_all()
@@ -131,18 +137,31 @@ class ChannelUpstream:
     def restore(self) -> None:
         """Attachments here may have been removed at the cluster: make them again, and fill what was missed."""
         for id, target in self._targets.items():
+            self._merge.doubt(id)
             self._spawn(self._restore(id, target))
 
     async def _restore(self, id: str, target: ChannelTarget) -> None:
         backoff = self._backoff()
-        while self._targets.get(id) is target:
-            try:
-                self._merge.renewed(await self._attaching.make(target.name, id, target.arguments))
-                self._fill_all()
-                return
-            except TocsinError as problem:
-                log.warning("a subscription of %s could not be made again yet: %s", target.name, problem)
-                await backoff.pause()
+        async with self._gate(id):
+            while self._targets.get(id) is target:
+                self._merge.doubt(id)  # again: a request before this one may have ended it
+                try:
+                    self._renewed(target, await self._attaching.make(target.name, id, target.arguments))
+                    return
+                except TocsinError as problem:
+                    self._tell_away(problem)
+                    await backoff.pause()
+
+    def _renewed(self, target: ChannelTarget, made: Made) -> None:
+        if self._targets.get(made.id) is target:
+            self._merge.renewed(made)
+            self._fill_all()
+        else:  # it was detached meanwhile
+            self._attaching.end([made.id])
+
+    def _gate(self, id: str) -> asyncio.Lock:
+        """Held while a subscription is being made: what one request ends, another must not have made."""
+        return self._gates.setdefault(id, asyncio.Lock())
 
     # --- Notices ------------------------------------------------------------------------------------------
 
@@ -164,8 +183,9 @@ class ChannelUpstream:
             try:
                 await self._pull()
                 backoff.succeeded()
+                self._is_away = False
             except Unavailable as problem:
-                log.warning("pulling waits for the data cluster: %s", problem)
+                self._tell_away(problem)
                 await self._pause(backoff)
             except NotFound as problem:
                 await self._lost(problem, backoff)
@@ -187,7 +207,7 @@ class ChannelUpstream:
                 self._ready.set()
                 return
             except TocsinError as problem:
-                log.warning("the data cluster is not reached yet: %s", problem)
+                self._tell_away(problem)
                 await self._pause(backoff)
 
     async def _pull(self) -> None:
@@ -271,7 +291,7 @@ class ChannelUpstream:
                     await self._fill_round(stream, *due)
                     backoff.succeeded()
                 except TocsinError as problem:
-                    log.warning("filling %s waits: %s", stream.name, problem)
+                    log.info("filling %s waits: %s", stream.name, problem)
                     self._merge.abandon_fill(stream)
                     await backoff.pause()
         finally:
@@ -289,6 +309,12 @@ class ChannelUpstream:
         return page
 
     # --- small things -------------------------------------------------------------------------------------
+
+    def _tell_away(self, problem: TocsinError) -> None:
+        """Once each time that the cluster goes away."""
+        if not self._is_away:
+            log.warning("channels wait for the data cluster: %s", problem)
+        self._is_away = True
 
     async def _parameters_of(self, channel: str) -> list[Parameter]:
         now = asyncio.get_running_loop().time()

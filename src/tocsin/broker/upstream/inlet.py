@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from tocsin.broker.ports import Delivery
 from tocsin.protocol.messages import Gap, Notification
@@ -11,8 +12,10 @@ _LOOK_S, _LOOKS = 0.01, 500  # how often and how long to look whether the hub kn
 
 
 class Inlet:
-    def __init__(self, delivery: Delivery) -> None:
-        self._delivery = delivery
+    """``missing`` hears of a stream that was held back and does not fit what the hub has."""
+
+    def __init__(self, delivery: Delivery, missing: Callable[[str], None]) -> None:
+        self._delivery, self._missing = delivery, missing
         self._held: dict[str, list[Notification | Gap]] = {}
 
     def take(self, message: Notification | Gap) -> bool:
@@ -37,8 +40,8 @@ class Inlet:
         if stream not in self._held:
             return
         if self._delivery.position(stream) is not None:
-            for message in self._held.pop(stream):
-                self._give(message)
+            if not all(self._give(message) for message in self._held.pop(stream)):
+                self._missing(stream)
         elif looks:
             self._later(stream, looks - 1)
         else:

@@ -11,6 +11,8 @@ Rules kept here:
   ``max_waiting`` items, another round follows.
 * Pages are taken in their order; a page that begins elsewhere than at the cursor is dropped, so one that came
   late or twice does no harm.
+* An attachment that the cluster may have lost is in doubt: its stream is behind, and no replay begins, until it was
+  made again; for what is pulled from then on says nothing of what lies before.
 * Attachments with the same backend number are one stream. The cluster counts a result by the oldest of them,
   so none is given back before the last one ends.
 """
@@ -40,6 +42,7 @@ class Stream:
     is_behind: bool
     ids: set[str] = field(default_factory=set)
     holders: set[str] = field(default_factory=set)
+    doubted: set[str] = field(default_factory=set)
     least: str = ""
     target: str | None = None
     waiting: list[Item] = field(default_factory=list)
@@ -78,12 +81,20 @@ class Merge:
         self._by_id[made.id] = stream
         return Attached(stream.name, self._delivery.position(stream.name) or begins)
 
+    def doubt(self, id: str) -> None:
+        """The attachment may be lost at the cluster, and is going to be made again."""
+        stream = self._by_id.get(id)
+        if stream is not None:
+            stream.is_behind = True
+            stream.doubted.add(id)
+            self.abandon_fill(stream)
+
     def renewed(self, made: Made) -> None:
-        """An attachment that had been lost at the cluster was made again: pulls may have lacked its results."""
+        """An attachment that was in doubt was made again: pulls may have lacked its results."""
         stream = self._by_id.get(made.id)
         if stream is not None:
-            stream.is_behind, stream.least = True, max(stream.least, made.position)
-            self.abandon_fill(stream)
+            stream.doubted.discard(made.id)
+            stream.least = max(stream.least, made.position)
 
     def detached(self, id: str) -> Sequence[str]:
         """Nobody wants ``id`` any more; which of the cluster's subscriptions can go."""
@@ -91,6 +102,7 @@ class Merge:
         if stream is None:
             return ()
         stream.holders.discard(id)
+        stream.doubted.discard(id)
         if stream.holders:
             return ()
         channel = self.channels[stream.channel]
@@ -143,8 +155,9 @@ class Merge:
         return {name: c.cursor for name, c in self.channels.items() if not any(s.is_behind for s in c.streams.values())}
 
     def behind(self) -> list[Stream]:
-        """Streams whose replay can begin: the hub knows them, and none is under way."""
-        return [s for s in self._by_name.values() if s.is_behind and s.target is None and self._knows(s)]
+        """Streams whose replay can begin: the hub knows them, none is under way, and nothing is in doubt."""
+        waiting = (s for s in self._by_name.values() if s.is_behind and s.target is None and not s.doubted)
+        return [stream for stream in waiting if self._knows(stream)]
 
     def is_waiting_for_hub(self) -> bool:
         return any(s.is_behind and not self._knows(s) for s in self._by_name.values())
@@ -152,7 +165,7 @@ class Merge:
     def begin_fill(self, stream: Stream) -> tuple[str, str] | None:
         """What to replay first, (after, through]; None where nothing is missing, and the stream is live."""
         after = self._delivery.position(stream.name)
-        if after is None or not self._is_current(stream):
+        if after is None or stream.doubted or not self._is_current(stream):
             return None
         stream.target, stream.waiting = max(self.channels[stream.channel].cursor, stream.least), []
         if after >= stream.target:

@@ -64,7 +64,7 @@ class TopicUpstream:
     ) -> None:
         self._me, self._delivery, self._token, self._clock, self._options = me, delivery, token, clock, options
         self._client = PeerClient(token, options.peer.timeout_s)
-        self._inlet = Inlet(delivery)
+        self._inlet = Inlet(delivery, self._resync)
         self._brokers: dict[str, BrokerInfo] | None = None
         self._leaving: dict[str, tuple[BrokerInfo, float]] = {}
         self._owned: dict[str, _Owned] = {}
@@ -349,6 +349,11 @@ class TopicUpstream:
             events = PeerEvents(self._inlet.take, self._delivery.position, self._settle_later)
             link = self._links[owner.name] = PeerLink(owner, self._token, events, self._options.peer)
         return link
+
+    def _resync(self, stream: str) -> None:
+        for link in self._links.values():
+            if stream.removeprefix("topic:") in link.topics:
+                self._spawn(link.resync())
 
     async def _forget_idle(self) -> None:
         """Topics that nobody follows or has published to for long are forgotten."""

@@ -36,7 +36,6 @@ from tocsin.protocol.messages import (
     Subscribe,
     Subscribed,
     Unsubscribe,
-    Wanted,
     Welcome,
 )
 from tocsin.protocol.targets import TopicTarget, topic_stream
@@ -105,6 +104,11 @@ class PeerLink:
         assert isinstance(answer, Published)
         return answer.position
 
+    async def resync(self) -> None:
+        """Something is missing: connect anew, from where the hub stands."""
+        if self._wire is not None:
+            await self._wire.close()
+
     async def close(self) -> None:
         self._is_closed = True
         if self._keeper is not None:
@@ -134,19 +138,22 @@ class PeerLink:
             raise NotSettled(f"the broker {self.peer.name!r} is not reached: {problem or 'timeout'}") from None
         wire = _Wire(socket, self._events, self._options.timeout_s)
         try:
-            wanted = [Wanted(topic, TopicTarget(topic), self._stands(topic)) for topic in self._follows]
-            answer = await wire.ask(lambda n: Login(n, token=self._token(), subscriptions=wanted))
-        except TocsinError:
+            await wire.ask(lambda n: Login(n, token=self._token()))
+            await asyncio.gather(*(self._take_up(wire, topic) for topic in list(self._follows)))
+        except BaseException:
             await wire.close()
             raise
-        assert isinstance(answer, Welcome)
-        for refusal in answer.refused:
-            self._follows.pop(refusal.id, None)
-            self._events.refused(refusal.id)
         return wire
 
+    async def _take_up(self, wire: _Wire, topic: str) -> None:
+        try:
+            await wire.ask(lambda n: Subscribe(n, topic, TopicTarget(topic), self._stands(topic)))
+        except (NotSettled, BadArgument):
+            self._follows.pop(topic, None)
+            self._events.refused(topic)
+
     def _stands(self, topic: str) -> str | None:
-        return self._events.position(topic_stream(topic)) or self._follows[topic]
+        return self._events.position(topic_stream(topic)) or self._follows.get(topic)
 
     def _broke(self, _: asyncio.Task[None]) -> None:
         if not self._is_closed and self._follows and (self._keeper is None or self._keeper.done()):
