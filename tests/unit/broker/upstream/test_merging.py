@@ -253,3 +253,28 @@ def test_a_gap_before_the_hub_knows_the_stream_is_told_later(hub: Remembered) ->
     ((hole, reason),) = hub.holes[stream.name]
     assert (hole.through, reason) == (str(Position.end_of(4)), "lost")
     assert [payload for _, payload in hub.items[stream.name]] == [b"5"]
+
+
+def test_what_is_pulled_while_an_attachment_is_in_doubt_does_not_jump_over_what_was_missed(hub: Remembered) -> None:
+    merge = Merge(hub, 2)
+    attached = merge.attached(Made("a", "X", 1, str(Position.end_of(2))), is_again=False)
+    hub.open(attached.stream, attached.position)
+    merge.take(page(2, 4))  # 3 and 4 had results, but the cluster had lost the attachment
+    merge.doubt("a")
+    merge.take(page(4, 6, 6))  # it was made again with 5, and the answer is on its way
+    assert merge.behind() == []
+    merge.renewed(Made("a", "X", 1, str(Position.end_of(5))))
+    (stream,) = merge.behind()
+    assert merge.begin_fill(stream) == (str(Position.end_of(2)), str(Position.end_of(6)))
+    merge.filled(stream, page(2, 6, 3, 4, 6))
+    assert [payload for _, payload in hub.items[stream.name]] == [b"3", b"4", b"6"]
+
+
+def test_a_renewed_attachment_is_filled_up_to_where_pulls_begin_again(hub: Remembered) -> None:
+    merge = Merge(hub, 2)
+    attached = merge.attached(Made("a", "X", 1, str(Position.end_of(2))), is_again=False)
+    hub.open(attached.stream, attached.position)
+    merge.doubt("a")
+    merge.renewed(Made("a", "X", 1, str(Position.end_of(7))))
+    (stream,) = merge.behind()
+    assert merge.begin_fill(stream) == (str(Position.end_of(2)), str(Position.end_of(7)))
