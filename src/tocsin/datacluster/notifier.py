@@ -11,7 +11,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ import httpx
 
 from tocsin.clock import Clock
 from tocsin.datacluster.metrics import DeliveryOutcome
+from tocsin.datacluster.posting import Posting
 from tocsin.datacluster.storage import outbox
 from tocsin.datacluster.storage.ledger import Ledger
 
@@ -62,7 +63,7 @@ class Notifier:
         self._busy: dict[int, Future[None]] = {}
         self._pauses: dict[int, _Pause] = {}
         self._pool = ThreadPoolExecutor(options.parallel, thread_name_prefix="notify")
-        self._http = httpx.Client(timeout=options.timeout_s, trust_env=False)
+        self._posting = Posting(options.timeout_s)
         self._thread = threading.Thread(target=self._loop, name="notifier", daemon=True)
         self.problems: dict[int, str] = {}
 
@@ -74,12 +75,14 @@ class Notifier:
         self._wake.set()
 
     def stop(self) -> None:
+        """Cancels what is under way; it is sent again after the next start."""
         self._stop.set()
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join()
-        self._pool.shutdown(wait=True, cancel_futures=True)
-        self._http.close()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._posting.close()
+        self._pool.shutdown(wait=True)
 
     def _loop(self) -> None:
         while not self._stop.is_set():
@@ -108,15 +111,14 @@ class Notifier:
         ids = [row.id for row in rows]
         try:
             body = {"notices": [self._payload(broker, row.body) for row in rows]}
-            answer = self._http.post(
-                url,
-                content=json.dumps(body, separators=(",", ":")),
-                headers={"Content-Type": "application/json", "Authorization": f"Bearer {self._token()}"},
-            )
+            headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._token()}"}
+            answer = self._posting.post(url, json.dumps(body, separators=(",", ":")), headers)
             if not answer.is_success:
-                self._postpone(broker, url, ids, f"it answers {answer.status_code} {answer.reason_phrase:.100}")
+                self._postpone(broker, url, ids, f"it answers {answer.status} {answer.reason:.100}")
                 return
-        except httpx.HTTPError as problem:
+        except CancelledError:
+            return
+        except (httpx.HTTPError, TimeoutError) as problem:
             self._postpone(broker, url, ids, f"{type(problem).__name__}: {problem}"[:300])
             return
         except Exception as problem:
