@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from tocsin.tokens import ensure_secret, mint
 
 TOKEN_S = 86_400.0
 STATEMENTS_S = 90.0
+START_S = 90.0
 CLUSTER_SETTINGS = {"cluster.driver_memory": "768m", "cluster.master": "local[2]", "log.level": "warning"}
 SERVER_SETTINGS = {
     "log.level": "info",
@@ -83,7 +85,8 @@ class World:
         parts = parts_of(root, self.addresses, SERVER_SETTINGS | host.shared)[1:]
         self._parts = {part.name: part for part in parts}
         self._processes: dict[str, Process] = {}
-        self.leaving: set[str] = set()  # brokers that drain
+        self._kills: Counter[str] = Counter()
+        self.leaving: set[str] = set()  # brokers that drain or were killed
         self.http = httpx.AsyncClient(timeout=10.0, trust_env=False)
         self._admin = {"Authorization": f"Bearer {host.token('chaos', ['admin'])}"}
 
@@ -114,14 +117,21 @@ class World:
         await asyncio.gather(*(self.restart(name) for name in self.brokers))
 
     async def restart(self, name: str) -> None:
-        """Have it running and ready."""
+        """Have it running and ready; where it is killed meanwhile, whoever did that starts it again."""
         if not self.is_running(name):
             self.leaving.discard(name)
             self._processes[name] = _started(self._parts[name], self.root)
-        await asyncio.to_thread(self._processes[name].wait_ready, lambda waited: None, 60.0)
-        self._journal.tell("started", part=name)
+        kills = self._kills[name]
+        try:
+            await asyncio.to_thread(self._processes[name].wait_ready, lambda waited: None, START_S)
+        except Unavailable:
+            if self._kills[name] == kills:
+                raise
+        else:
+            self._journal.tell("started", part=name)
 
     async def kill(self, name: str) -> None:
+        self._kills[name] += 1
         await asyncio.to_thread(self._processes[name].kill)
         self._journal.tell("killed", part=name)
 
