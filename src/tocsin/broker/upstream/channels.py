@@ -65,6 +65,7 @@ class ChannelUpstream:
         self._parameters: dict[str, tuple[float, list[Parameter]]] = {}
         self._ready, self._wake, self._changed = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._filling: set[str] = set()
+        self._look: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, notify_url: str) -> None:
@@ -74,6 +75,8 @@ class ChannelUpstream:
 
     async def stop(self) -> None:
         """Stop pulling, and acknowledge what was pulled."""
+        if self._look is not None:
+            self._look.cancel()
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -280,8 +283,12 @@ class ChannelUpstream:
             if stream.name not in self._filling:
                 self._filling.add(stream.name)
                 self._spawn(self._fill(stream))
-        if self._merge.is_waiting_for_hub():
-            asyncio.get_running_loop().call_later(_UNKNOWN_S, self._fill_all)
+        if self._look is None and self._merge.is_waiting_for_hub():
+            self._look = asyncio.get_running_loop().call_later(_UNKNOWN_S, self._look_again)
+
+    def _look_again(self) -> None:
+        self._look = None
+        self._fill_all()
 
     async def _fill(self, stream: Stream) -> None:
         backoff = self._backoff()

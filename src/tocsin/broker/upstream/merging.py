@@ -39,7 +39,7 @@ class Stream:
     name: str
     channel: str
     backend: int
-    is_behind: bool
+    is_behind: bool = False
     ids: set[str] = field(default_factory=set)
     holders: set[str] = field(default_factory=set)
     doubted: set[str] = field(default_factory=set)
@@ -64,6 +64,7 @@ class Merge:
         self.channels: dict[str, Channel] = {}
         self._by_id: dict[str, Stream] = {}
         self._by_name: dict[str, Stream] = {}
+        self._behind: dict[str, Stream] = {}
 
     def attached(self, made: Made, *, is_again: bool) -> Attached:
         """An attachment was answered; ``is_again`` where it stood before this life of the broker."""
@@ -74,8 +75,10 @@ class Merge:
         stream = channel.streams.get(made.backend)
         if stream is None:
             name = channel_stream(made.channel, made.backend)
-            stream = Stream(name, made.channel, made.backend, is_behind=begins < channel.cursor)
+            stream = Stream(name, made.channel, made.backend)
             channel.streams[made.backend] = self._by_name[name] = stream
+            if begins < channel.cursor:
+                self._fall_behind(stream)
         stream.ids.add(made.id)
         stream.holders.add(made.id)
         self._by_id[made.id] = stream
@@ -85,7 +88,7 @@ class Merge:
         """The attachment may be lost at the cluster, and is going to be made again."""
         stream = self._by_id.get(id)
         if stream is not None:
-            stream.is_behind = True
+            self._fall_behind(stream)
             stream.doubted.add(id)
             self.abandon_fill(stream)
 
@@ -107,6 +110,7 @@ class Merge:
             return ()
         channel = self.channels[stream.channel]
         del channel.streams[stream.backend], self._by_name[stream.name]
+        self._behind.pop(stream.name, None)
         if not channel.streams:
             del self.channels[channel.name]
         return sorted(stream.ids)
@@ -147,6 +151,7 @@ class Merge:
         """The cluster has no such channel any more."""
         for stream in self.channels.pop(name, Channel(name, "")).streams.values():
             del self._by_name[stream.name]
+            self._behind.pop(stream.name, None)
             for id in stream.holders:
                 del self._by_id[id]
 
@@ -156,11 +161,11 @@ class Merge:
 
     def behind(self) -> list[Stream]:
         """Streams whose replay can begin: the hub knows them, none is under way, and nothing is in doubt."""
-        waiting = (s for s in self._by_name.values() if s.is_behind and s.target is None and not s.doubted)
+        waiting = (s for s in self._behind.values() if s.target is None and not s.doubted)
         return [stream for stream in waiting if self._knows(stream)]
 
     def is_waiting_for_hub(self) -> bool:
-        return any(s.is_behind and not self._knows(s) for s in self._by_name.values())
+        return any(not self._knows(s) for s in self._behind.values())
 
     def begin_fill(self, stream: Stream) -> tuple[str, str] | None:
         """What to replay first, (after, through]; None where nothing is missing, and the stream is live."""
@@ -197,17 +202,23 @@ class Merge:
                 assert stream.holders
                 assert stream.holders <= stream.ids
                 assert stream.is_behind or not stream.waiting
+                assert stream.is_behind == (self._behind.get(stream.name) is stream)
                 assert len(stream.waiting) <= self._max_waiting
+
+    def _fall_behind(self, stream: Stream) -> None:
+        stream.is_behind = True
+        self._behind[stream.name] = stream
 
     def _go_live(self, stream: Stream) -> None:
         waiting, stream.waiting, stream.target, stream.is_behind = stream.waiting, [], None, False
+        self._behind.pop(stream.name, None)
         self._delivery.deliver(stream.name, waiting)
 
     def _give(self, stream: Stream, items: list[Item]) -> None:
         if not stream.is_behind and self._knows(stream):
             self._delivery.deliver(stream.name, items)
             return
-        stream.is_behind = True
+        self._fall_behind(stream)
         if stream.target is not None:
             stream.waiting += items
             if len(stream.waiting) > self._max_waiting:
@@ -215,7 +226,7 @@ class Merge:
 
     def _gap(self, stream: Stream, gap: ResultGap) -> None:
         if stream.is_behind or not self._knows(stream):
-            stream.is_behind = True
+            self._fall_behind(stream)
             self.abandon_fill(stream)
         else:
             self._tell_gap(stream, gap)

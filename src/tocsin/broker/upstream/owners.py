@@ -70,6 +70,7 @@ class TopicUpstream:
         self._owned: dict[str, _Owned] = {}
         self._given: dict[str, BrokerInfo] = {}  # handed over, and not yet followed there
         self._interest: set[str] = set()
+        self._looks: set[str] = set()  # topics whose stream the hub is about to know
         self._links: dict[str, PeerLink] = {}
         self._settling: dict[str, asyncio.Task[None]] = {}
         self._claims: dict[str, asyncio.Lock] = {}
@@ -253,13 +254,18 @@ class TopicUpstream:
         if owned is None or topic in self._given:
             return
         if position is None:
-            if topic in self._interest:
-                asyncio.get_running_loop().call_later(_UNKNOWN_S, self._catch_up, topic)
+            if topic in self._interest and topic not in self._looks:
+                self._looks.add(topic)
+                asyncio.get_running_loop().call_later(_UNKNOWN_S, self._look_again, topic)
             return
         missed = owned.log.since(min(position, owned.log.position))
         if missed.hole:
             self._delivery.gap(stream, [missed.hole], missed.reason)
         self._delivery.deliver(stream, missed.items)
+
+    def _look_again(self, topic: str) -> None:
+        self._looks.discard(topic)
+        self._catch_up(topic)
 
     async def _begin(self, topic: str) -> str:
         """Where following ``topic`` begins, once it is stamped here or followed there."""
