@@ -21,7 +21,7 @@ _CHANNELS = ["ByKind", "NearPlace", "NearMe", "WithShelters"]
 
 def test_a_short_run_delivers_everything_exactly_once_and_leaves_nothing_running(tmp_path: Path) -> None:
     done = subprocess.run(
-        [*_DEMO, "--seconds", "4", "--people", "150", "--subscriptions", "600", "--json"],
+        [*_DEMO, "--seconds", "4", "--people", "150", "--subscriptions", "600", "--connected", "30", "--json"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -37,6 +37,10 @@ def test_a_short_run_delivers_everything_exactly_once_and_leaves_nothing_running
         assert line["subscriptions"] >= line["distinct"] > 0
     assert sum(line["subscriptions"] for line in summary["channels"]) == 600 or summary["is_cut"]
     assert 0 < summary["late_subscriptions"] < 200
+    connected = summary["connected"]
+    assert (connected["people"], connected["brokers"]) == (30, 2) or summary["is_cut"]
+    assert connected["notifications"] > connected["subscriptions"] > connected["people"]
+    assert connected["missing"] == connected["doubled"] == connected["out_of_order"] == 0
     assert summary["records"]["Reports"] > summary["warm_up_reports"] > 0
     assert "Starting Spark" in done.stderr
     assert not _is_locked(tmp_path / ".demo" / "data" / "lock")

@@ -20,11 +20,11 @@ from tocsin.cli.http import connect
 from tocsin.cli.options import Json
 from tocsin.cli.output import console, print_json, tell
 from tocsin.config import load
-from tocsin.tokens import read_secret
+from tocsin.tokens import mint, read_secret
 
 if TYPE_CHECKING:
     from tocsin.demo.plan import Plan
-    from tocsin.demo.process import ClusterProcess
+    from tocsin.demo.process import ClusterProcess, Servers
     from tocsin.demo.summary import Summary
     from tocsin.demo.view import Screen
 
@@ -33,58 +33,72 @@ def demo(
     seconds: Annotated[float, typer.Option(help="How long the city is fed.")] = 30.0,
     people: Annotated[int, typer.Option(help="People who move through the city.")] = 600,
     subscriptions: Annotated[int, typer.Option(help="Subscriptions on the four channels.")] = 3_000,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave the cluster running at the end.")] = False,
-    directory: Annotated[Path, typer.Option("--dir", help="Directory for the cluster, made fresh.")] = Path(".demo"),
+    connected: Annotated[int, typer.Option(help="How many of the people have connections of their own.")] = 60,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave everything running at the end.")] = False,
+    directory: Annotated[Path, typer.Option("--dir", help="Directory for it all, made fresh.")] = Path(".demo"),
     as_json: Json = False,
 ) -> None:
     """Run a [bold]demonstration[/bold]: emergencies in a generated city, four channels, thousands of subscriptions.
 
-    Starts a cluster of its own, feeds it while more people log in, receives as a broker, and checks that every
-    notification came exactly once. Exits with 1 if one did not. A machine that is too slow for the feed slows it down.
+    Starts a cluster, a coordinator and two brokers of its own, and feeds them while more people log in. Some people are
+    connected to the brokers, the others are counted where a broker would receive. Checks that every notification came
+    exactly once, and exits with 1 if one did not. A machine that is too slow for the feed slows it down.
     """
     with needs("cluster"):
         from tocsin.demo.plan import Plan
-        from tocsin.demo.process import ClusterProcess
+        from tocsin.demo.process import ClusterProcess, Servers
         from tocsin.demo.view import Screen
-    plan = Plan(seconds, people, subscriptions, datetime.now(UTC))
+    plan = Plan(seconds, people, subscriptions, datetime.now(UTC), connected=connected)
     with _ended_by_signals(), Screen(Console(stderr=True)) as screen:
         process = ClusterProcess(directory)
+        servers = Servers(process)
         try:
-            summary = _run(plan, process, screen)
+            summary = _run(plan, process, servers, screen)
         except BaseException:
+            servers.stop()
             process.stop()
             raise
         if not keep:
-            screen.waiting("Stopping the cluster", 0)
+            screen.waiting("Stopping everything", 0)
+            servers.stop()
             process.stop()
     _report(summary, as_json)
     if keep:
-        _tell_how_to_go_on(process)
+        _tell_how_to_go_on(process, servers)
     if summary.problems:
         raise typer.Exit(1)
 
 
-def _run(plan: Plan, process: ClusterProcess, screen: Screen) -> Summary:
+def _run(plan: Plan, process: ClusterProcess, servers: Servers, screen: Screen) -> Summary:
+    from tocsin.demo.crowd import Crowd
     from tocsin.demo.feeder import Ahead
     from tocsin.demo.receiver import NoticeReceiver
     from tocsin.demo.run import DemoRun
 
     screen.waiting("Building the city while Spark starts", 0)
-    asked = len(plan.present)
+    asked, is_connected = len(plan.present), plan.connected_people.__contains__
     ahead = Ahead(plan.events())
     try:
         process.wait_ready(lambda waited: screen.waiting("Starting Spark", waited))
+        servers.start(lambda waited: screen.waiting("Starting coordinator and brokers", waited))
         config = load(process.config_path)
-        with connect(config, None, None) as client, NoticeReceiver(read_secret(config.secret_path)) as receiver:
-            run = DemoRun(client, plan, ahead, receiver)
+        secret = read_secret(config.secret_path)
+        with connect(config, None, None) as client, NoticeReceiver(secret) as receiver:
+            crowd = Crowd(servers.coordinator_url, lambda user: mint(secret, user, ["subscribe:*"], 3600), is_connected)
+            run = DemoRun(client, plan, ahead, receiver, crowd)
             screen.waiting(f"Creating four channels and {asked:,} subscriptions", 0)
-            run.set_up()
+            crowd.start()
+            try:
+                run.set_up()
 
-            def watch(summary: Summary) -> None:
-                process.check()
-                screen.watch(summary)
+                def watch(summary: Summary) -> None:
+                    process.check()
+                    servers.check()
+                    screen.watch(summary)
 
-            return run.play(watch)
+                return run.play(watch)
+            finally:
+                crowd.stop()
     finally:
         ahead.stop()
 
@@ -103,12 +117,13 @@ def _report(summary: Summary, as_json: bool) -> None:
         tell(problem)
 
 
-def _tell_how_to_go_on(process: ClusterProcess) -> None:
+def _tell_how_to_go_on(process: ClusterProcess, servers: Servers) -> None:
     out = Console(stderr=True, soft_wrap=True, highlight=False)
-    out.print(f"The cluster still runs at {process.url}, process {process.pid}. Go on with:")
+    out.print(f"Everything still runs, the cluster at {process.url}, the coordinator at {servers.coordinator_url}:")
     out.print(f"  tocsin sql --config {process.config_path}", markup=False)
     out.print(f"  tocsin status --config {process.config_path}", markup=False)
-    out.print(f"  kill {process.pid}    (stops it; 'tocsin cluster --config {process.config_path}' starts it again)")
+    pids = " ".join(map(str, [*reversed(servers.pids), process.pid]))
+    out.print(f"  kill {pids}    (stops it all)")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -27,6 +27,10 @@ class Backends:
         self.since: dict[int, int] = {}
         self.positions: dict[int, list[str]] = {}  # of its subscriptions, in order
 
+    @property
+    def subscriptions(self) -> int:
+        return sum(map(len, self.positions.values()))
+
     def add(self, number: int, arguments: Mapping[str, Any], position: str, reports: int) -> None:
         self.arguments.setdefault(number, arguments)
         self.since.setdefault(number, reports)
@@ -34,10 +38,19 @@ class Backends:
 
 
 class Audience:
-    """Subscribes; may be asked from other threads, which wait while a request is under way."""
+    """Subscribes; may be asked from other threads, which wait while a request is under way.
 
-    def __init__(self, link: Link, channels: Iterable[str], broker: str = NAME) -> None:
-        self._link, self._broker = link, broker
+    ``arrive`` hears of those who come during the run, when their subscriptions stand.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        channels: Iterable[str],
+        broker: str = NAME,
+        arrive: Callable[[Sequence[Intent]], None] = lambda intents: None,
+    ) -> None:
+        self._link, self._broker, self._arrive = link, broker, arrive
         self._lock = threading.Lock()  # a result may overtake the answer to the request that it is for
         self.backends = {channel: Backends() for channel in channels}
         self.late = 0  # subscriptions that were made during the run
@@ -51,7 +64,9 @@ class Audience:
                 made = self._link.post("/subscriptions", body)["subscriptions"]
                 for one, its in zip(made, arguments, strict=True):
                     self.backends[channel].add(one["backend"], its, one["position"], reports)
-        self.late += len(intents) if is_late else 0
+        if is_late:
+            self.late += len(intents)
+            self._arrive(intents)
 
     def reached(self, channel: str, backends: Iterable[int], position: str) -> int:
         """How many subscriptions a result at ``position`` goes to."""

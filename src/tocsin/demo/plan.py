@@ -31,6 +31,7 @@ class Plan:
     subscriptions: int
     start: datetime
     seed: int = 1
+    connected: int = 60  # so many of the people have real connections
 
     def __post_init__(self) -> None:
         for name, value in (("--seconds", self.seconds), ("--people", self.people)):
@@ -38,6 +39,8 @@ class Plan:
                 raise BadArgument(name, "a number above 0", value)
         if not self.subscriptions > 0:
             raise BadArgument("--subscriptions", "a number above 0", self.subscriptions)
+        if self.connected < 0:
+            raise BadArgument("--connected", "a number from 0 on", self.connected)
 
     @cached_property
     def scenario(self) -> Scenario:
@@ -64,6 +67,13 @@ class Plan:
     def present(self) -> tuple[Intent, ...]:
         """The subscriptions of those who are there from the beginning."""
         return self.intents[: len(self.intents) - sum(map(len, self._arriving))]
+
+    @cached_property
+    def connected_people(self) -> frozenset[str]:
+        """Spread evenly over all who subscribe, so that some of them come during the run."""
+        people = list(dict.fromkeys(intent.user for intent in self.intents))
+        count = min(self.connected, len(people))
+        return frozenset(people[number * len(people) // count] for number in range(count)) if count else frozenset()
 
     def events(self) -> Iterator[Event]:
         """What brings records, and the logins with what they ask for, in order of time."""

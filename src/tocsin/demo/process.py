@@ -1,12 +1,12 @@
-"""The demonstration's own cluster: a process of its own in a directory made fresh for it.
+"""The demonstration's own system: processes of their own in a directory made fresh for them.
 
 ::
 
-    .demo/tocsin.toml    its settings; other commands reach it with --config
-    .demo/cluster.log    what it says
-    .demo/data/          what it keeps
+    .demo/tocsin.toml    settings of all; other commands reach them with --config
+    .demo/*.log          what they say
+    .demo/data/          what they keep
 
-Settings of the surroundings (``TOCSIN_…``, a ``tocsin.toml`` nearby) do not reach it. A directory that
+Settings of the surroundings (``TOCSIN_…``, a ``tocsin.toml`` nearby) do not reach them. A directory that
 holds anything else, or a cluster that still runs, is left alone.
 """
 
@@ -16,15 +16,20 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import groupby
 from pathlib import Path
 
 from tocsin.errors import Unavailable
-from tocsin.system.ports import LOOPBACK, free_port
+from tocsin.system.parts import Addresses, Part, broker_names, parts_of
+from tocsin.system.ports import LOOPBACK, free_ports
 from tocsin.system.process import PROGRAM, Process, without_settings
 
 COMMAND = (*PROGRAM, "cluster")
-FILES = frozenset({"tocsin.toml", "cluster.log", "data"})
+BROKERS = 2
+FILES = frozenset(
+    {"tocsin.toml", "cluster.log", "coordinator.log", "data"} | {f"{b}.log" for b in broker_names(BROKERS)}
+)
 
 
 class ClusterProcess(Process):
@@ -33,14 +38,52 @@ class ClusterProcess(Process):
     def __init__(self, root: Path, command: Sequence[str] = COMMAND) -> None:
         make_fresh(root)
         self.root, self.config_path = root, root / "tocsin.toml"
-        self.config_path.write_text(_settings(root / "data", port := free_port()))
+        ports = free_ports([0] * (BROKERS + 2))
+        self.addresses = Addresses(ports[0], ports[1], dict(zip(broker_names(BROKERS), ports[2:], strict=True)))
+        self.config_path.write_text(_settings(root / "data", self.addresses))
         super().__init__(
             "cluster",
             [*command, "--config", str(self.config_path)],
-            f"http://{LOOPBACK}:{port}",
+            self.addresses.cluster_url,
             log=root / "cluster.log",
             environ=without_settings(os.environ),
         )
+
+
+class Servers:
+    """Coordinator and brokers around a cluster that is ready."""
+
+    def __init__(self, cluster: ClusterProcess) -> None:
+        self.coordinator_url = cluster.addresses.coordinator_url
+        self._cluster = cluster
+        self._parts = parts_of(cluster.root / "data", cluster.addresses, {"broker.drain_timeout": "1s"})[1:]
+        self._processes: list[Process] = []
+
+    def start(self, on_wait: Callable[[float], None]) -> None:
+        for _, stage in groupby(self._parts, key=lambda part: part.stage):
+            for process in [self._start(part) for part in stage]:
+                process.wait_ready(on_wait)
+
+    @property
+    def pids(self) -> list[int]:
+        return [process.pid for process in self._processes]
+
+    def check(self) -> None:
+        """Raise if one of them is gone."""
+        for process in self._processes:
+            process.check()
+
+    def stop(self) -> None:
+        """Those who started last end first."""
+        for process in reversed(self._processes):
+            process.stop()
+
+    def _start(self, part: Part) -> Process:
+        log = self._cluster.root / f"{part.name}.log"
+        command = part.command(self._cluster.config_path)
+        process = Process(part.name, command, part.url, log=log, environ=without_settings(os.environ))
+        self._processes.append(process)
+        return process
 
 
 def make_fresh(root: Path) -> None:
@@ -71,11 +114,12 @@ def _holder(lock: Path) -> str | None:
     return None
 
 
-def _settings(data: Path, port: int) -> str:
+def _settings(data: Path, addresses: Addresses) -> str:
     return (
         "[cluster]\n"
         f"data_dir = {json.dumps(str(data.absolute()))}\n"
         f'host = "{LOOPBACK}"\n'
-        f"port = {port}\n"
+        f"port = {addresses.cluster}\n"
         'driver_memory = "1g"\n'
+        f'[client]\ncoordinator = "{addresses.coordinator_url}"\n'
     )

@@ -8,13 +8,16 @@ from collections.abc import Callable, Mapping
 
 from tocsin.demo.audience import NAME, Audience
 from tocsin.demo.counters import Counted, read_counters
+from tocsin.demo.crowd import PATIENCE_S, Crowd
 from tocsin.demo.expected import foretell
 from tocsin.demo.feeder import Ahead, Feeder
+from tocsin.demo.heard import Compared, Connected, compare
 from tocsin.demo.link import Link
 from tocsin.demo.plan import Plan
 from tocsin.demo.puller import Puller
 from tocsin.demo.receiver import NoticeReceiver
 from tocsin.demo.summary import Summary, channel_line
+from tocsin.demo.tally import quantiles_ms, waits_s
 from tocsin.demo.verdict import problems_of
 from tocsin.demo.work import Work
 from tocsin.errors import Unavailable
@@ -25,14 +28,15 @@ CATCH_UP_S = 120.0
 SETTLE_S = 10.0
 RECENT_ROWS = 2_000  # whose latency is shown while it runs
 LOOK_S = 0.5
+_NOTHING = Compared()
 
 
 class DemoRun:
     """``watch`` is called twice a second with how things stand; what it raises ends the run."""
 
-    def __init__(self, link: Link, plan: Plan, ahead: Ahead, receiver: NoticeReceiver) -> None:
-        self._link, self._plan, self._receiver = link, plan, receiver
-        self._audience = Audience(link, plan.channels)
+    def __init__(self, link: Link, plan: Plan, ahead: Ahead, receiver: NoticeReceiver, crowd: Crowd) -> None:
+        self._link, self._plan, self._receiver, self._crowd = link, plan, receiver, crowd
+        self._audience = Audience(link, plan.channels, arrive=crowd.arrive)
         self._puller = Puller(link, self._audience)
         self._feeder = Feeder(link, ahead, self._audience, plan.seconds, lambda: self._lag_s)
         self._lag_s = 0.0
@@ -42,6 +46,7 @@ class DemoRun:
         broker = f"CREATE BROKER {NAME} AT '{self._receiver.url}'"
         self._link.run(";\n".join([*self._plan.scenario.statements(), broker]))
         self._audience.subscribe(self._plan.present)
+        self._crowd.arrive(self._plan.present, PATIENCE_S)
 
     def play(self, watch: Watch) -> Summary:
         """Feed, pull and compare; the summary has a problem for everything that was not as it should be."""
@@ -63,6 +68,7 @@ class DemoRun:
         while not is_over():
             if pulling.is_done:
                 raise Unavailable("the broker of the demonstration stopped pulling")
+            self._crowd.check()
             watch(self._look(phase))
             pause.wait(LOOK_S)
 
@@ -81,13 +87,25 @@ class DemoRun:
         """Up to which of the reports the channel has executed."""
         return int(self._link.get(f"/channels/{channel}/explain")["explanation"]["seen"]["reports"])
 
-    def _look(self, phase: str, problems: tuple[str, ...] = (), last: int | None = RECENT_ROWS) -> Summary:
+    def _look(
+        self,
+        phase: str,
+        problems: tuple[str, ...] = (),
+        last: int | None = RECENT_ROWS,
+        compared: Compared = _NOTHING,
+    ) -> Summary:
         counted = read_counters(self._link)
         views = {view["name"]: view for view in self._link.get("/channels")["channels"]}
         self._lag_s = max(view["lag_s"] for view in views.values())
         feeder, tallies = self._feeder, self._puller.tallies
         lines = [
-            channel_line(views[name], tallies[name], counted.get(name, Counted()), feeder.accepted_at, last)
+            channel_line(
+                views[name] | {"subscriptions": self._audience.backends[name].subscriptions},
+                tallies[name],
+                counted.get(name, Counted()),
+                feeder.accepted_at,
+                last,
+            )
             for name in self._plan.channels
         ]
         return Summary(
@@ -101,6 +119,23 @@ class DemoRun:
             is_cut=feeder.is_cut,
             late_subscriptions=self._audience.late,
             problems=problems,
+            connected=self._connected(last, compared),
+        )
+
+    def _connected(self, last: int | None, compared: Compared) -> Connected:
+        crowd = self._crowd
+        arrivals = crowd.arrivals[-last:] if last else crowd.arrivals.copy()
+        p50, p99 = quantiles_ms(waits_s(arrivals, self._feeder.accepted_at)) or (None, None)
+        return Connected(
+            people=crowd.people,
+            brokers=len(crowd.brokers),
+            subscriptions=len(crowd.heard),
+            notifications=crowd.notifications,
+            missing=compared.missing,
+            doubled=compared.doubled,
+            out_of_order=compared.out_of_order,
+            p50_ms=p50,
+            p99_ms=p99,
         )
 
     def _compare(self) -> Summary:
@@ -108,9 +143,10 @@ class DemoRun:
         deadline = time.monotonic() + SETTLE_S
         while True:
             self._puller.drain()
-            problems = self._problems(read_counters(self._link))
+            compared = compare(self._crowd.heard, self._puller.tallies)
+            problems = self._problems(read_counters(self._link)) + compared.problems
             if not problems or time.monotonic() > deadline:
-                return self._look("Done", tuple(problems), last=None)
+                return self._look("Done", tuple(problems), last=None, compared=compared)
             time.sleep(LOOK_S)
 
     def _problems(self, counted: Mapping[str, Counted]) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tocsin.demo.counters import Counted
+from tocsin.demo.heard import Connected
 from tocsin.demo.tally import Tally, quantiles_ms
 
 
@@ -47,6 +48,7 @@ class Summary:
     is_cut: bool = False
     late_subscriptions: int = 0
     problems: Sequence[str] = field(default_factory=tuple)
+    connected: Connected = field(default_factory=Connected)
 
     @property
     def has_lagged(self) -> bool:

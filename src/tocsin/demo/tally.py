@@ -8,6 +8,7 @@ demonstration a report reaches a backend subscription at most once, so a pair th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +23,7 @@ class Tally:
     rows: int = 0
     matches: int = 0
     notifications: int = 0
-    pairs: set[Pair] = field(default_factory=set)
+    positions: dict[Pair, str] = field(default_factory=dict)
     ids: set[str] = field(default_factory=set)
     doubled: int = 0
     gaps: list[str] = field(default_factory=list)
@@ -36,22 +37,33 @@ class Tally:
             self.matches += len(backends)
             self.notifications += reached(backends, result["position"])
             self.arrivals.append((report, at))
-            self._note(result["id"], [(report, backend) for backend in backends])
+            self._note(result["id"], {(report, backend): result["position"] for backend in backends})
 
     def latencies_s(
         self, accepted_at: Mapping[str, float], last: int | None = None
     ) -> np.ndarray[Any, np.dtype[np.float64]]:
         """For all rows, or the last so many, from the receipt of their report; zero where the row was faster."""
         arrivals = self.arrivals[-last:] if last else self.arrivals.copy()
-        waits = [max(0.0, at - accepted_at[report]) for report, at in arrivals if report in accepted_at]
-        return np.array(waits, dtype=np.float64)
+        return waits_s(arrivals, accepted_at)
 
-    def _note(self, id: str, pairs: list[Pair]) -> None:
-        before = len(self.pairs)
-        self.pairs.update(pairs)
-        again = len(pairs) - (len(self.pairs) - before)
+    @property
+    def pairs(self) -> AbstractSet[Pair]:
+        return self.positions.keys()
+
+    def _note(self, id: str, pairs: Mapping[Pair, str]) -> None:
+        before = len(self.positions)
+        self.positions.update(pairs)
+        again = len(pairs) - (len(self.positions) - before)
         self.doubled += max(again, int(id in self.ids))
         self.ids.add(id)
+
+
+def waits_s(
+    arrivals: Iterable[tuple[str, float]], accepted_at: Mapping[str, float]
+) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """How long each arrival was behind its report; those of unknown reports are left out."""
+    waits = [max(0.0, at - accepted_at[report]) for report, at in arrivals if report in accepted_at]
+    return np.array(waits, dtype=np.float64)
 
 
 def quantiles_ms(latencies_s: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float, float] | None:

@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from tocsin.demo.heard import Connected
 from tocsin.demo.summary import ChannelLine, Summary
 
 LINE_S = 5.0
@@ -62,9 +63,10 @@ def headline(summary: Summary) -> str:
     notifications = sum(line.notifications for line in summary.channels)
     lag_s = max((line.lag_s for line in summary.channels), default=0.0)
     lag = f", {lag_s:.0f} s behind" if lag_s >= 1 else ""
+    at_clients = f", {summary.connected.notifications:,} at clients" if summary.connected.people else ""
     return (
         f"{summary.phase}, {summary.seconds:.0f} s of the city: {sum(summary.records.values()):,} records, "
-        f"{executions:,} executions, {notifications:,} notifications, {summary.notices:,} notices{lag}"
+        f"{executions:,} executions, {notifications:,} notifications, {summary.notices:,} notices{at_clients}{lag}"
     )
 
 
@@ -91,6 +93,7 @@ def closing_lines(summary: Summary) -> list[str]:
         f"Results: {sum(line.rows for line in summary.channels):,} rows, which are "
         f"{sum(line.notifications for line in summary.channels):,} notifications: one for each subscription that a row "
         f"reaches. The broker was told {summary.notices:,} times.",
+        *_connected_lines(summary.connected),
         "Latency: from a record's receipt to its result in the broker's hands. Channels with a period wait for "
         "their next tick first, and that wait is included. "
         f"The first {summary.warm_up_reports:,} reports, with which Spark warmed up, are not.",
@@ -104,6 +107,18 @@ def closing_lines(summary: Summary) -> list[str]:
     if not summary.problems:
         lines.append("Every notification came exactly once: none missing, none doubled.")
     return lines
+
+
+def _connected_lines(connected: Connected) -> list[str]:
+    if not connected.people:
+        return []
+    latency = f", {_latency(connected.p50_ms)} after a record's receipt in the median" if connected.p50_ms else ""
+    return [
+        f"Connections: {connected.people:,} of the people are connected to {connected.brokers} brokers by WebSocket, "
+        f"with {connected.subscriptions:,} subscriptions. {connected.notifications:,} notifications were counted at "
+        f"their clients{latency}: {connected.missing:,} missing, {connected.doubled:,} doubled, "
+        f"{connected.out_of_order:,} out of order."
+    ]
 
 
 def _cells(line: ChannelLine) -> list[str]:

@@ -42,3 +42,13 @@ def test_more_subscriptions_than_people_ask_for_are_refused_with_the_number():
 def test_nothing_and_less_are_refused(bad):
     with pytest.raises(BadArgument, match="above 0"):
         Plan(*bad, START)
+
+
+def test_people_with_connections_are_spread_over_all_and_some_come_late():
+    plan = Plan(10, 100, 300, START, connected=30)
+    chosen = plan.connected_people
+    assert len(chosen) == 30
+    assert chosen <= {intent.user for intent in plan.intents}
+    assert not chosen <= {intent.user for intent in plan.present}
+    assert Plan(10, 100, 300, START, connected=0).connected_people == frozenset()
+    assert len(Plan(10, 100, 300, START, connected=10_000).connected_people) == len({i.user for i in plan.intents})

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from tocsin.demo import view
 from tocsin.demo.counters import Counted
+from tocsin.demo.heard import Connected
 from tocsin.demo.summary import ChannelLine, Summary, channel_line
 from tocsin.demo.tally import Tally
 from tocsin.demo.view import Screen, closing_lines, headline, table
@@ -85,3 +86,14 @@ def test_elsewhere_than_on_a_terminal_lines_come_now_and_then(monkeypatch):
             screen.watch(SUMMARY)
             now[0] += 1.0
     assert out.getvalue().splitlines() == [headline(SUMMARY)] * 3
+
+
+def test_what_clients_counted_is_told_where_there_are_clients():
+    assert not any("WebSocket" in line for line in closing_lines(SUMMARY))
+    connected = Connected(people=40, brokers=2, subscriptions=200, notifications=11_862, p50_ms=130.0)
+    told = [line for line in closing_lines(replace(SUMMARY, connected=connected)) if "WebSocket" in line]
+    assert len(told) == 1
+    assert all(
+        text in told[0] for text in ("40 of the people", "2 brokers", "11,862", "130 ms", "0 missing, 0 doubled")
+    )
+    assert headline(replace(SUMMARY, connected=connected)).endswith("24 notices, 11,862 at clients")
