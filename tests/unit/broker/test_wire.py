@@ -23,7 +23,7 @@ OPENING = (
     b"GET /connect HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
     b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: tocsin.v1\r\n\r\n"
 )
-SETTINGS = replace(Broker(), max_message_bytes=2_000)
+SETTINGS = replace(Broker(), max_message_bytes=2_000, max_messages_per_s=100.0)
 
 
 class Socket:
@@ -78,7 +78,7 @@ def listener() -> tuple[Core, Socket]:
     hub, topics = make_hub(SETTINGS), MemoryTopics()
     topics.delivery = hub
     keys = Keys(lambda token: verify(token, SECRET), SECRET)
-    core = Core(SETTINGS, hub, Upstreams(topics, topics, topics, topics), MemoryDirectory("broker-1"), keys)
+    core = Core(SETTINGS, hub, Upstreams(topics, topics, topics, topics), MemoryDirectory("broker_1"), keys)
     socket = Socket()
     socket.protocol = Listener(Front(core, (), Unrouted))
     socket.protocol.connection_made(socket)  # type: ignore[arg-type]
