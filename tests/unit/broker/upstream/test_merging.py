@@ -161,7 +161,7 @@ class Broker(RuleBasedStateMachine):
             self.answered(True)
         self.known()
         self.cluster.commit([])
-        for _ in range(200):
+        for _ in range(40):
             self.fills_begin()
             while self.filling:
                 self.fill(100, 0)
@@ -178,7 +178,7 @@ class Broker(RuleBasedStateMachine):
         assert not self.merge.behind()
 
 
-Broker.TestCase.settings = settings(max_examples=200, stateful_step_count=30, deadline=None)
+Broker.TestCase.settings = settings(max_examples=120, stateful_step_count=30, deadline=None)
 TestBroker = Broker.TestCase
 
 
