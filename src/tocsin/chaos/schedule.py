@@ -39,6 +39,7 @@ WEIGHTS = {
 }
 SURE = (Kind.KILL_BROKER, Kind.KILL_COORDINATOR, Kind.DRAIN, Kind.SHUFFLE, Kind.KILL_CLUSTER)  # one a seed, in turn
 LENGTH_S = 9.0
+BLOWS, BLOW_S = 0.4, 0.4  # so many moves are hit half-way, within so long after they began
 QUIET_S = 1.0  # at the beginning, with traffic and without faults
 
 
@@ -67,6 +68,7 @@ def story(seed: int, *, length_s: float = LENGTH_S) -> Story:
     rng = Random(f"tocsin-chaos-{seed}")
     drawn = rng.choices(list(WEIGHTS), list(WEIGHTS.values()), k=rng.randint(7, 12))
     steps = [_step(rng, kind, length_s) for kind in [*drawn, SURE[seed % len(SURE)]]]
+    steps += [_blow(rng, step) for step in steps if step.kind in (Kind.MOVE, Kind.SHUFFLE) and rng.random() < BLOWS]
     return Story(
         seed=seed,
         brokers=3,
@@ -81,6 +83,13 @@ def story(seed: int, *, length_s: float = LENGTH_S) -> Story:
 def _step(rng: Random, kind: Kind, length_s: float) -> Step:
     at_s = rng.uniform(QUIET_S, length_s)
     return Step(round(at_s, 3), kind, rng.randrange(1 << 30), round(rng.uniform(0.2, 4.0), 3))
+
+
+def _blow(rng: Random, move: Step) -> Step:
+    """Something that goes wrong while people are on their way."""
+    kind = rng.choice((Kind.KILL_BROKER, Kind.KILL_COORDINATOR, Kind.CUT, Kind.LEAVE))
+    at_s = move.at_s + rng.uniform(0, BLOW_S)
+    return Step(round(at_s, 3), kind, rng.choice((move.whom, rng.randrange(1 << 30))), round(rng.uniform(0.2, 4.0), 3))
 
 
 def seeds_of(text: str) -> range | None:

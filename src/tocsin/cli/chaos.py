@@ -11,6 +11,7 @@ from rich.console import Console
 
 from tocsin.cli.extras import needs
 from tocsin.cli.output import note, print_json
+from tocsin.cli.signals import ended_by_signals
 from tocsin.errors import BadArgument
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ def chaos(
     chosen = seeds_of(seeds)
     if chosen is None:
         raise BadArgument("--seeds", "A:B with A at most B, or one number", seeds)
-    totals = asyncio.run(_play(chosen, directory, verbose, keep, as_json))
+    with ended_by_signals():
+        totals = asyncio.run(_play(chosen, directory, verbose, keep, as_json))
     print_json(totals.line())
     if totals.failed_seeds:
         raise typer.Exit(1)

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import signal
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,6 +14,7 @@ from tocsin.cli.extras import needs
 from tocsin.cli.http import connect
 from tocsin.cli.options import Json
 from tocsin.cli.output import console, print_json, tell
+from tocsin.cli.signals import ended_by_signals
 from tocsin.config import load
 from tocsin.tokens import mint, read_secret
 
@@ -49,7 +45,7 @@ def demo(
         from tocsin.demo.process import ClusterProcess, Servers
         from tocsin.demo.view import Screen
     plan = Plan(seconds, people, subscriptions, datetime.now(UTC), connected=connected)
-    with _ended_by_signals(), Screen(Console(stderr=True)) as screen:
+    with ended_by_signals(), Screen(Console(stderr=True)) as screen:
         process = ClusterProcess(directory)
         servers = Servers(process)
         try:
@@ -124,18 +120,3 @@ def _tell_how_to_go_on(process: ClusterProcess, servers: Servers) -> None:
     out.print(f"  tocsin status --config {process.config_path}", markup=False)
     pids = " ".join(map(str, [*reversed(servers.pids), process.pid]))
     out.print(f"  kill {pids}    (stops it all)")
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """SIGTERM and a closed terminal end the demonstration in order, as Ctrl-C does."""
-
-    def end(number: int, frame: FrameType | None) -> None:
-        sys.exit(128 + number)
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

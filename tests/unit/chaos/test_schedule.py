@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from tocsin.chaos.schedule import LENGTH_S, QUIET_S, SURE, Kind, seeds_of, story
+from tocsin.chaos.schedule import BLOW_S, LENGTH_S, QUIET_S, SURE, Kind, seeds_of, story
 
 
 def test_the_same_seed_tells_the_same_story_and_others_tell_others():
@@ -17,13 +17,22 @@ def test_steps_are_in_order_and_leave_the_beginning_quiet():
         times = [step.at_s for step in story(seed).steps]
         assert all(first <= second for first, second in pairwise(times))
         assert times[0] >= QUIET_S
-        assert times[-1] <= LENGTH_S
+        assert times[-1] <= LENGTH_S + BLOW_S
 
 
 def test_five_seeds_in_a_row_have_every_grave_fault():
     for first in (0, 3, 11):
         kinds = {step.kind for seed in range(first, first + 5) for step in story(seed).steps}
         assert kinds >= set(SURE)
+
+
+def test_some_moves_are_hit_half_way():
+    hit = 0
+    for seed in range(40):
+        for first, second in pairwise(story(seed).steps):
+            is_move, is_blow = first.kind in (Kind.MOVE, Kind.SHUFFLE), second.kind is Kind.KILL_BROKER
+            hit += is_move and is_blow and second.at_s - first.at_s <= BLOW_S
+    assert hit >= 5
 
 
 def test_many_seeds_have_every_kind():
