@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from support.clusters import ME, feed, pull, run, running_cluster, seen, subscribe, until
 from tocsin.datacluster.cluster import Cluster
+from tocsin.datacluster.spark.reasons import reason
+from tocsin.errors import InvalidQuery
 
 pytestmark = pytest.mark.spark
 
@@ -196,3 +199,18 @@ def test_channels_over_one_dataset_share_a_job(
     assert jobs(spark) - before == 1
     for i, name in enumerate(names):
         assert [payload["id"] for _, payload in pull(cluster, name)] == [f"warm{i}", f"a{i}", f"b{i}"]
+
+
+def test_a_failure_in_java_is_told_by_its_innermost_cause(spark: SparkSession) -> None:
+    lang = spark.sparkContext._jvm.java.lang
+    outer = lang.IllegalStateException("the job failed", lang.ArithmeticException("by zero"))
+    problem = Py4JJavaError("An error occurred while calling o1.collectToPython.\n", outer)
+    assert reason(problem) == "java.lang.ArithmeticException: by zero"
+
+
+def test_a_refused_query_is_told_to_who_asks_and_not_on_the_terminal(
+    cluster: Cluster, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(InvalidQuery, match="Spark refuses the query"):
+        run(cluster, "SELECT r.id FROM Reports r GROUP BY r.kind")
+    assert capfd.readouterr().err == ""

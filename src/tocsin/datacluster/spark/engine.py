@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.errors import AnalysisException, PySparkException, PythonException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.compiler.plan import ORDINAL, SEQUENCE, SUBSCRIPTION
@@ -27,6 +27,7 @@ from tocsin.datacluster.spark.factorise import Factorised, factorise
 from tocsin.datacluster.spark.jobs import JobEnded, Jobs, Stopped
 from tocsin.datacluster.spark.prepared import PreparedChannel, bound_sql, timestamp_sql
 from tocsin.datacluster.spark.projection import Projections
+from tocsin.datacluster.spark.reasons import reason
 from tocsin.datacluster.spark.relations import Binding, Relations, Window, arrow_frame
 from tocsin.datacluster.spark.scan import SharedScan
 from tocsin.datacluster.spark.worker import SUMMARY_SQL, Probe, match_partition, warm_up
@@ -124,7 +125,7 @@ class Engine:
                 log.exception("a job failed outside Spark")
             if len(runs) == 1:
                 return [failure(runs[0].channel.spec.name, problem, sql_of(runs[0]))]
-            log.warning("a joint job of %d channels failed, running them one by one: %s", len(runs), _reason(problem))
+            log.warning("a joint job of %d channels failed, running them one by one: %s", len(runs), reason(problem))
             return [outcome for run in runs for outcome in self._jointly([run], job, sql_of)]
 
     # --- index ---------------------------------------------------------------------------------
@@ -257,12 +258,4 @@ class Engine:
 def failure(channel: str, problem: Exception, sql: str) -> ExecutionFailed:
     """What to report of a channel whose evaluation ended with ``problem``."""
     kind = ExecutionStopped if isinstance(problem, Stopped) else ExecutionFailed
-    return kind(channel, _reason(problem), sql)
-
-
-def _reason(problem: Exception) -> str:
-    """One line: Spark's own words, or the last line of a Python worker's traceback."""
-    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
-    if not lines:
-        return type(problem).__name__
-    return (lines[-1] if isinstance(problem, PythonException) else lines[0])[:1000]
+    return kind(channel, reason(problem), sql)

@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from contextlib import suppress
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PythonException
 
 _MOST = 500
+_MOST_CAUSES = 20
 
 
 def reason(problem: BaseException) -> str:
-    """The first line that says something, or the kind of the problem."""
-    text = str(problem.java_exception.toString()) if isinstance(problem, Py4JJavaError) else str(problem)
-    said = (line.strip() for line in text.splitlines())
-    return next((line for line in said if line), type(problem).__name__)[:_MOST]
+    """The line that says most, or the kind of the problem.
+
+    That is the first of Java's innermost cause, the last of a Python worker's traceback, and else the first.
+    """
+    said = [line.strip() for line in _text(problem).splitlines() if line.strip()] or [type(problem).__name__]
+    return said[-1 if isinstance(problem, PythonException) else 0][:_MOST]
+
+
+def _text(problem: BaseException) -> str:
+    if not isinstance(problem, Py4JJavaError):
+        return str(problem)
+    with suppress(Py4JError, OSError):  # without Java there are no causes to ask
+        return str(_innermost(problem.java_exception).toString())
+    return str(problem.errmsg)
+
+
+def _innermost(thrown: Any) -> Any:
+    for _ in range(_MOST_CAUSES):
+        cause = thrown.getCause()
+        if cause is None:
+            return thrown
+        thrown = cause
+    return thrown

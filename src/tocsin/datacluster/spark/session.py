@@ -22,6 +22,7 @@ from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untype
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from tocsin.datacluster.spark.settings import SparkOptions, settings
@@ -35,6 +36,7 @@ __all__ = [
 _LOG4J = Path(__file__).with_name("log4j2.properties")
 _LOG_DIR_KEY = "spark.tocsin.logDir"
 _OWNED_KEY = "spark.tocsin.logDirIsTemporary"
+_STACKS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")  # print what is also raised
 _JVM_EXIT_S = 20.0
 _CONNECTIONS_CLOSE_FIRST_S = 2.0  # a process that dies is gone for its peers before it is for its parent
 
@@ -52,6 +54,8 @@ def start_session(options: SparkOptions | None = None) -> SparkSession:
     conf = SparkConf(loadDefaults=False).setAll(list(settings(options, log_dir, _LOG4J).items()))
     conf.set(_LOG_DIR_KEY, str(log_dir)).set(_OWNED_KEY, str(options.log_dir is None))
     os.environ["PYSPARK_PYTHON"] = _python(options)
+    for name in _STACKS:
+        PySparkLogger.getLogger(name).disabled = True
     try:
         gateway = _launch(conf, log_dir)
         return SparkSession(SparkContext(conf=conf, gateway=gateway))
