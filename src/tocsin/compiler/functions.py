@@ -29,24 +29,26 @@ def words(text: str) -> frozenset[str]:
 # Functions that sqlglot knows, by the name of their class.
 KNOWN = words(
     """
-    Abs Acos Asin Atan Atan2 Cbrt Ceil Cos Degrees Exp Floor Greatest IsNan Least Ln Log Nanvl Pi Pow Radians
-    Rint Round Sign Sin Sqrt Tan Trunc WidthBucket
-    Ascii Chr Concat ConcatWs Contains EndsWith Initcap Left Length Levenshtein Lower Pad RegexpCount RegexpExtract
-    RegexpExtractAll RegexpInstr RegexpLike RegexpReplace RegexpSplit RegexpSubstr Repeat Replace Reverse Right Soundex
-    Space Split SplitPart StartsWith StrPosition Substring SubstringIndex Translate Trim Upper MD5 SHA SHA2 Hex
-    AddMonths CurrentDate CurrentTimestamp Date DateAdd DateDiff DateFromParts DateFromUnixDate DateSub DateTrunc
-    Day DayOfMonth DayOfWeek DayOfYear Extract Hour LastDay MakeInterval Minute Month MonthsBetween NextDay Quarter
-    Second StrToDate StrToTime StrToUnix TimestampAdd TimestampDiff TimestampSub TimestampTrunc TimeToStr TimeToUnix
-    TsOrDsAdd TsOrDsDiff TsOrDsToDate TsOrDsToTimestamp UnixDate UnixMicros UnixMillis UnixSeconds UnixToStr
-    UnixToTime Week WeekOfYear Year TimeAdd TimeSub TimeStrToTime DatetimeAdd DatetimeSub Timestamp
-    Case Cast Coalesce If Nullif Nvl2 TryCast
+    Abs Acos Asin Atan Atan2 Cbrt Ceil Cos Cot Csc Degrees Exp Floor Greatest IsNan Least Ln Log Nanvl Negative Pi Pow
+    Radians Rint Round SafeAdd SafeDivide SafeMultiply SafeSubtract Sec Sign Sin Sqrt Tan Trunc WidthBucket
+    Ascii Chr Concat ConcatWs Contains EndsWith Initcap Left Length Levenshtein Lower Overlay Pad RegexpCount
+    RegexpExtract RegexpExtractAll RegexpInstr RegexpLike RegexpReplace RegexpSplit RegexpSubstr Repeat Replace
+    Reverse Right Soundex Space Split SplitPart StartsWith StrPosition Substring SubstringIndex Translate Trim Upper
+    MD5 SHA SHA2 Hex
+    AddMonths CurrentDate CurrentTimestamp Date DateAdd DateDiff DateFromParts DateFromUnixDate DateSub DateTrunc Day
+    DayOfMonth DayOfWeek DayOfYear Dayname Extract Hour LastDay MakeInterval Minute Month Monthname MonthsBetween
+    NextDay Quarter Second StrToDate StrToTime StrToUnix TimestampAdd TimestampDiff TimestampFromParts TimestampSub
+    TimestampTrunc TimeToStr TimeToUnix TsOrDsAdd TsOrDsDiff TsOrDsToDate TsOrDsToTimestamp UnixDate UnixMicros
+    UnixMillis UnixSeconds UnixToStr UnixToTime Week WeekOfYear Year TimeAdd TimeSub TimeStrToTime DatetimeAdd
+    DatetimeSub Timestamp
+    Case Cast Coalesce EqualNull If Nullif Nvl2 TryCast
     Array ArrayAppend ArrayCompact ArrayConcat ArrayContains ArrayDistinct ArrayExcept ArrayIntersect ArrayMax
     ArrayMin ArrayOverlaps ArrayPosition ArrayPrepend ArrayRemove ArrayReverse ArraySize ArraySlice ArrayToString
     ArraysZip Flatten ArraySort Struct GenerateSeries
     Avg Count CountIf Max Min Sum Stddev StddevPop StddevSamp Variance VariancePop Median Mode PercentileCont
     PercentileDisc Quantile ApproxQuantile ApproxDistinct ArrayAgg ArrayUniqueAgg ArgMax ArgMin AnyValue First Last
     FirstValue LastValue LogicalAnd LogicalOr Corr CovarPop CovarSamp Skewness Kurtosis BitwiseAndAgg BitwiseOrAgg
-    Grouping GroupingId GroupConcat
+    RegrIntercept RegrR2 RegrSlope Grouping GroupingId GroupConcat
     RowNumber Rank DenseRank PercentRank CumeDist Ntile Lag Lead NthValue
     And Or Xor Exists
     """
@@ -54,17 +56,12 @@ KNOWN = words(
 # Functions that sqlglot has no class for, by name.
 ANONYMOUS = words(
     """
-    now hypot log10 log2 log1p expm1 pmod positive negative bround sec csc cot signum
-    char_length character_length octet_length overlay find_in_set lcase ucase btrim format_number format_string
-    make_date make_timestamp to_unix_timestamp date_part datepart weekday dayname monthname
-    timestamp_seconds timestamp_millis timestamp_micros
-    sort_array array_repeat array_insert get try_element_at element_at size cardinality slice
-    try_add try_subtract try_multiply try_divide
-    equal_null ifnull nvl nullifzero zeroifnull
-    bool_and bool_or every some any max_by min_by regr_slope regr_intercept regr_r2 percentile
+    now hypot log1p expm1 pmod positive bround octet_length find_in_set btrim format_number
+    make_date date_part datepart weekday timestamp_seconds timestamp_millis timestamp_micros
+    array_repeat get cardinality nullifzero zeroifnull every some
     """
 )
-AGGREGATE_ANONYMOUS = words("bool_and bool_or every some any max_by min_by regr_slope percentile")
+AGGREGATE_ANONYMOUS = words("every some")
 OURS = {"distance": 4, "distance_m": 4, "has_word": 2, "is_new": 1}
 TABLE_FUNCTIONS = frozenset({"Explode", "Posexplode", "Inline", "_ExplodeOuter", "PosexplodeOuter"})
 

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from tocsin.compiler.amplify import check_amplifier
+from tocsin.compiler.amplify import check_sizes
 from tocsin.compiler.functions import TABLE_FUNCTIONS, check_function, our_function, words
 from tocsin.compiler.parse import Source
+from tocsin.compiler.patterns import check_pattern
 from tocsin.errors import nearest
 from tocsin.model.types import SqlType
 
@@ -79,6 +80,7 @@ def validate(source: Source, tree: exp.Query, parameters: Mapping[str, SqlType],
             _check_lateral(source, node)
         elif isinstance(node, exp.Join):
             _check_join(source, node)
+    check_sizes(source, tree)
 
 
 def _check_node(source: Source, node: exp.Expr) -> None:
@@ -86,7 +88,7 @@ def _check_node(source: Source, node: exp.Expr) -> None:
         inside_view = isinstance(node.parent, exp.Lateral) and type(node).__name__ in TABLE_FUNCTIONS
         if not inside_view:
             check_function(source, node)
-            check_amplifier(source, node)
+            check_pattern(source, node)
     elif not isinstance(node, _NODES):
         raise source.invalid(f"{_readable(node)} is not allowed in a query", node)
     for kind, clauses in _CLAUSES.items():
