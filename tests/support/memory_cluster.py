@@ -27,11 +27,19 @@ from tocsin.datacluster.service import (
     SubscriptionView,
     Wanted,
 )
+from tocsin.datacluster.storage.parse_csv import parse_csv
 from tocsin.errors import BadArgument, NotFound, Refused, Span, SyntaxProblem
+from tocsin.model.catalog import Column, DatasetSpec
 from tocsin.model.position import START, Position
+from tocsin.model.types import SqlType
 from tocsin.tokens import Principal
 
 CHANNEL, DATASET, BROKER = "ByKind", "Reports", "north"
+SPEC = DatasetSpec(
+    DATASET,
+    (Column("id", SqlType("INT")), Column("kind", SqlType("STRING")), Column("text", SqlType("STRING"))),
+    primary_key=("id",),
+)
 QUERY = "SELECT r.text FROM Reports r WHERE r.kind = :kind"
 
 
@@ -57,7 +65,7 @@ class MemoryCluster:
             answers.append(Answer("table", "1 dataset", ("name", "records"), ((DATASET, len(self.records)),)))
         return answers
 
-    def ingest(self, dataset: str, body: bytes, key: str | None, who: Principal) -> Receipt:
+    def ingest(self, dataset: str, body: bytes, key: str | None, who: Principal, form: str = "json") -> Receipt:
         self._need(who, "ingest", dataset)
         self._named("dataset", dataset, DATASET)
         with self._news:
@@ -65,7 +73,7 @@ class MemoryCluster:
             if key in self.receipts:
                 first = self.receipts[key]
                 return Receipt(first.accepted, first.rejected, first.first, first.last, True, first.problems)
-            receipt = self._append(body)
+            receipt = self._append_csv(body) if form == "csv" else self._append(body)
             if key is not None:
                 self.receipts[key] = receipt
             self._news.notify_all()
@@ -189,6 +197,13 @@ class MemoryCluster:
             else:
                 problems.append(Rejected(number, "expected a JSON object"))
         return Receipt(len(self.records) - first + 1, len(problems), first, len(self.records), False, tuple(problems))
+
+    def _append_csv(self, body: bytes) -> Receipt:
+        first = len(self.records) + 1
+        table, bad = parse_csv(body, SPEC)
+        self.records += table.to_pylist()
+        problems = tuple(Rejected(one.line_no, one.reason) for one in bad)
+        return Receipt(table.num_rows, len(bad), first, len(self.records), False, problems)
 
     def _hold(self, wanted: Wanted, kind: str, broker: str, who: Principal) -> Subscribed:
         backend = self.backends.setdefault(kind, len(self.backends))

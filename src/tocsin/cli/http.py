@@ -75,14 +75,14 @@ class ClusterClient:
         results: list[dict[str, Any]] = self._ask("POST", "/statements", json={"text": text})["results"]
         return results
 
-    def append(self, dataset: str, lines: bytes, key: str) -> dict[str, Any]:
-        """Append JSON lines; tries again while the cluster is busy or gone, which ``key`` makes harmless."""
-        headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": key}
+    def append(self, dataset: str, body: bytes, key: str, form: str = "jsonl") -> dict[str, Any]:
+        """Append JSON lines or CSV; tries again while the cluster is busy or gone, which ``key`` makes harmless."""
+        headers = {"Content-Type": "text/csv" if form == "csv" else "application/x-ndjson", "Idempotency-Key": key}
         path = f"/datasets/{quote(dataset, safe='')}/records"
         attempt = 0
         while True:
             try:
-                receipt: dict[str, Any] = self._ask("POST", path, content=lines, headers=headers)
+                receipt: dict[str, Any] = self._ask("POST", path, content=body, headers=headers)
                 return receipt
             except (ClusterProblem, Unavailable) as problem:
                 attempt += 1
@@ -122,6 +122,12 @@ def _local_token(config: Config, url: str) -> str | None:
     if config.cluster.insecure or not is_loopback(urlsplit(url).hostname or "") or not config.secret_path.exists():
         return None
     return tokens.mint(tokens.read_secret(config.secret_path), "local", ["admin"], LOCAL_TTL_S)
+
+
+def may_pass(problem: TocsinError) -> bool:
+    """Whether the same request may do another time: the trouble is the cluster's, not the request's."""
+    is_server_side = isinstance(problem, ClusterProblem) and (problem.status >= 500 or problem.status in _RETRIED)
+    return is_server_side or isinstance(problem, Unavailable)
 
 
 def _is_passing(problem: TocsinError) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,10 +16,10 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from tocsin.cli.http import ClusterClient
+from tocsin.cli.http import ClusterClient, may_pass
 from tocsin.cli.options import ConfigFile, DataDir, Json, Sets, Token, Url, connection
 from tocsin.cli.output import note, print_json
-from tocsin.cli.records import FORMATS, batches, format_of, opened
+from tocsin.cli.records import FORMATS, Batch, batches, format_of, opened
 from tocsin.errors import BadArgument, TocsinError
 from tocsin.units import counted, parse_size
 
@@ -36,26 +37,44 @@ class Totals:
     duplicate_batches: int = 0
     problems: list[dict[str, Any]] = field(default_factory=list)
 
-    def add(self, receipt: dict[str, Any], first_line: int) -> None:
+    def add(self, receipt: dict[str, Any], batch: Batch) -> None:
         self.batches += 1
         self.accepted += receipt["accepted"]
         self.rejected += receipt["rejected"]
         self.duplicate_batches += bool(receipt.get("duplicate"))
         for one in receipt.get("problems", []):
             if len(self.problems) < SHOWN_PROBLEMS:
-                self.problems.append({"record": first_line + one["line"] - 1, "reason": one["reason"]})
+                self.problems.append({"line": batch.line(one["line"]), "reason": one["reason"]})
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A file on its way into a dataset; ``run`` names it, so that batches that arrived are not stored again."""
+
+    dataset: str
+    file: Path
+    form: str
+    run: str = field(default_factory=lambda: secrets.token_hex(6))
+    limit: int = BATCH_BYTES
+
+    @property
+    def command(self) -> str:
+        """What goes on with it."""
+        size = [] if self.limit == BATCH_BYTES else ["--batch-size", f"{self.limit} B"]
+        words = ["tocsin", "load", self.dataset, str(self.file), "--format", self.form, *size, "--run", self.run]
+        return shlex.join(words)
 
 
 class LoadStopped(TocsinError):
-    """A batch was not acknowledged; carries how to go on."""
+    """A batch was not acknowledged, or the file cannot be read on; carries how to go on."""
 
-    def __init__(self, problem: TocsinError, totals: Totals, run: str) -> None:
-        self.problem, self.totals, self.run = problem, totals, run
-        super().__init__(str(problem))
+    def __init__(self, problem: str, totals: Totals, job: Job) -> None:
+        self.problem, self.totals, self.job = problem, totals, job
+        super().__init__(problem)
 
     def __str__(self) -> str:
-        sent = f"stopped after {counted(self.totals.accepted, 'record')}"
-        return f"{self.problem}; {sent}, repeat the command with --run {self.run} to go on without doubling any"
+        done = f"stopped after {counted(self.totals.accepted, 'record')}"
+        return f"{self.problem}; {done}, which are stored; to go on without doubling any: {self.job.command}"
 
 
 def load(
@@ -80,38 +99,45 @@ def load(
 ) -> None:
     """[bold]Load[/bold] a file into a dataset, with a progress bar.
 
-    Every batch is durable when it is acknowledged. A load that was cut off goes on with --run. Exits with 1 if any
-    record was rejected: it is kept with its reason in the dead letters, and the others are in the dataset.
+    Every batch is durable when it is acknowledged. A load that is cut off tells the command that goes on with it. Exits
+    with 1 if any record was rejected: it is kept with its reason in the dead letters, the others are in the dataset.
     """
-    chosen, name = format_of(file, file_format), run or secrets.token_hex(6)
+    chosen = format_of(file, file_format)
     limit = parse_size(batch_size, "--batch-size")
     if limit < 1:
         raise BadArgument("--batch-size", "at least '1 B'", batch_size)
+    job = Job(dataset, file, chosen, run or secrets.token_hex(6), limit)
     with connection(url, token, config, data_dir, sets) as client:
-        totals = send_file(client, dataset, file, chosen, name, limit)
-    _report(dataset, totals, as_json)
+        totals = send_file(client, job)
+    _report(job, totals, as_json)
     if totals.rejected:
         raise typer.Exit(1)
 
 
-def _columns(client: ClusterClient, dataset: str) -> dict[str, str]:
-    found = client.get(f"/datasets/{quote(dataset, safe='')}")
-    return {column["name"]: column["type"] for column in found["columns"]}
+def send_file(client: ClusterClient, job: Job) -> Totals:
+    """Stream a file's records; stopped by whatever, it says how to go on."""
+    client.get(f"/datasets/{quote(job.dataset, safe='')}")  # one that does not exist is told for an empty file, too
+    totals = Totals()
+    try:
+        _send(client, job, totals)
+    except KeyboardInterrupt:
+        note(str(LoadStopped("interrupted", totals, job)))
+        raise
+    except TocsinError as problem:
+        if not totals.batches and not may_pass(problem):
+            raise  # nothing was stored, and the same would be refused again
+        raise LoadStopped(str(problem), totals, job) from None
+    return totals
 
 
-def send_file(client: ClusterClient, dataset: str, file: Path, form: str, run: str, limit: int = BATCH_BYTES) -> Totals:
-    """Stream a file's records; batches that arrived under the name ``run`` before are not stored again."""
-    columns, totals, records = _columns(client, dataset), Totals(), 0
-    with opened(file) as source, _progress(source.size_bytes) as progress:
-        task = progress.add_task(dataset, total=source.size_bytes, records=0)
-        for number, batch in enumerate(batches(source, form, columns, limit)):
-            try:
-                totals.add(client.append(dataset, batch.lines, f"{run}-{number}"), records + 1)
-            except TocsinError as problem:
-                raise LoadStopped(problem, totals, run) from None
+def _send(client: ClusterClient, job: Job, totals: Totals) -> None:
+    records = 0
+    with opened(job.file) as source, _progress(source.size_bytes) as progress:
+        task = progress.add_task(job.dataset, total=source.size_bytes, records=0)
+        for number, batch in enumerate(batches(source, job.form, job.limit)):
+            totals.add(client.append(job.dataset, batch.body, f"{job.run}-{number}", job.form), batch)
             records += batch.records
             progress.update(task, completed=source.position(), records=records)
-    return totals
 
 
 @contextmanager
@@ -128,17 +154,23 @@ def _progress(size_bytes: int | None) -> Iterator[Progress]:
         yield progress
 
 
-def _report(dataset: str, totals: Totals, as_json: bool) -> None:
+def sentence(job: Job, totals: Totals) -> str:
+    """What became of the file."""
+    if not totals.batches:
+        return f"nothing was loaded into {job.dataset}: {job.file} holds no records"
+    again = ""
+    if totals.duplicate_batches:
+        again = f", {totals.duplicate_batches:,} of {totals.batches:,} batches had arrived before"
+    return f"loaded {counted(totals.accepted, 'record')} into {job.dataset}, {totals.rejected:,} rejected{again}"
+
+
+def _report(job: Job, totals: Totals, as_json: bool) -> None:
     if as_json:
         print_json(totals)
         return
-    again = (
-        f", {totals.duplicate_batches:,} of {totals.batches:,} batches had arrived before"
-        if totals.duplicate_batches
-        else ""
-    )
-    note(f"{dataset}: {counted(totals.accepted, 'record')} accepted, {totals.rejected:,} rejected{again}.")
+    note(sentence(job, totals))
+    place = "row" if job.form == "parquet" else "line"
     for problem in totals.problems:
-        note(f"  record {problem['record']}: {problem['reason']}")
+        note(f"  {place} {problem['line']}: {problem['reason']}")
     if totals.rejected:
-        note(f"Rejected records are kept: SHOW DEAD LETTERS OF {dataset}")
+        note(f"Rejected records are kept: SHOW DEAD LETTERS OF {job.dataset}")

@@ -1,8 +1,8 @@
-"""A file's records as batches of JSON lines.
+"""A file's records as batches to send.
 
-JSON lines pass through untouched. CSV has a header line; a value is converted by the type of its
-column, an empty one is null, and one that does not convert is sent as the text it is, for the cluster
-to refuse with its reason. Parquet needs PyArrow, which the ``cluster`` extra brings.
+JSON lines and CSV pass through untouched, cut between records only; each batch of a CSV begins with the
+header. What they mean is the cluster's business, so that a file means the same to a load and to a feed.
+Parquet becomes JSON lines here and needs PyArrow, which the ``cluster`` extra brings.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ import csv
 import gzip
 import io
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import msgspec
 
 from tocsin.cli.extras import needs
 from tocsin.errors import BadArgument, nearest
 
-FORMATS = ("jsonl", "csv", "parquet")
+FORMATS = ("jsonl", "json", "csv", "parquet")
 _SUFFIXES = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -33,10 +34,25 @@ _SUFFIXES = {
 _PARQUET_ROWS = 10_000
 
 
+class Piece(NamedTuple):
+    """What must not be cut; ``lines`` long, and no record where it is blank."""
+
+    text: bytes
+    lines: int = 1
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
-    lines: bytes
+    """``first_line`` is where its records begin in the file, ``header_lines`` how many stand before them here."""
+
+    body: bytes
     records: int
+    first_line: int
+    header_lines: int
+
+    def line(self, of_body: int) -> int:
+        """The line of the file that is this line of the body."""
+        return max(1, self.first_line + of_body - 1 - self.header_lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +72,7 @@ def format_of(file: Path, asked: str | None) -> str:
     if asked is not None:
         if asked not in FORMATS:
             raise BadArgument("--format", f"one of {', '.join(FORMATS)}{nearest(asked, FORMATS)}", asked)
-        return asked
+        return "jsonl" if asked == "json" else asked
     if file == Path("-"):
         return "jsonl"
     suffix = Path(file.stem).suffix if file.suffix == ".gz" else file.suffix
@@ -79,77 +95,77 @@ def opened(file: Path) -> Iterator[Source]:
         yield Source(raw, data, file.stat().st_size)
 
 
-def batches(source: Source, form: str, columns: dict[str, str], limit: int) -> Iterator[Batch]:
+def batches(source: Source, form: str, limit: int) -> Iterator[Batch]:
     """Batches of at most ``limit`` bytes, or of one record where that is longer."""
-    readers: dict[str, Callable[[], Iterator[bytes]]] = {
-        "jsonl": lambda: _json_lines(source.data),
-        "csv": lambda: _csv_lines(source.data, columns),
-        "parquet": lambda: _parquet_lines(source.data),
+    readers: dict[str, Callable[[BinaryIO], Iterator[Piece]]] = {
+        "jsonl": _json_lines,
+        "csv": _csv_rows,
+        "parquet": _parquet_lines,
     }
     try:
-        yield from _grouped(readers[form](), limit)
-    except (gzip.BadGzipFile, EOFError) as error:
+        yield from _grouped(readers[form](source.data), limit, has_header=form == "csv")
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise BadArgument("FILE", "a whole gzip file", str(error)) from None
 
 
-def _grouped(lines: Iterator[bytes], limit: int) -> Iterator[Batch]:
-    held: list[bytes] = []
-    size = 0
-    for line in lines:
-        if held and size + len(line) > limit:
-            yield Batch(b"".join(held), len(held))
-            held, size = [], 0
-        held.append(line)
-        size += len(line)
-    if held:
-        yield Batch(b"".join(held), len(held))
+def _grouped(pieces: Iterator[Piece], limit: int, *, has_header: bool = False) -> Iterator[Batch]:
+    header = next((one for one in pieces if one.text.strip()), Piece(b"", 0)) if has_header else Piece(b"", 0)
+    held, size, lines = [header], len(header.text), header.lines
+    for piece in pieces:
+        if len(held) > 1 and size + len(piece.text) > limit:
+            yield from _batch(held, lines)
+            held, size, lines = [header], len(header.text), lines + sum(one.lines for one in held[1:])
+        held.append(piece)
+        size += len(piece.text)
+    yield from _batch(held, lines)
 
 
-def _json_lines(data: BinaryIO) -> Iterator[bytes]:
+def _batch(held: list[Piece], lines_before: int) -> Iterator[Batch]:
+    """One batch, or none where there is nothing but blank lines."""
+    header, *pieces = held
+    records = sum(bool(one.text.strip()) for one in pieces)
+    if records:
+        yield Batch(b"".join(one.text for one in held), records, lines_before + 1, header.lines)
+
+
+def _json_lines(data: BinaryIO) -> Iterator[Piece]:
     for line in data:
-        if line.strip():
-            yield line if line.endswith(b"\n") else line + b"\n"
+        yield Piece(line if line.endswith(b"\n") else line + b"\n")
 
 
-def _csv_lines(data: BinaryIO, columns: dict[str, str]) -> Iterator[bytes]:
-    text = io.TextIOWrapper(data, encoding="utf-8-sig", newline="")
-    types = {name.casefold(): kind for name, kind in columns.items()}
+def _csv_rows(data: BinaryIO) -> Iterator[Piece]:
+    """Rows as they are in the file, one that is not CSV too; only where they end is read."""
+    text = io.TextIOWrapper(data, encoding="utf-8-sig", errors="surrogateescape", newline="")
+    tape: list[str] = []
+    reader = csv.reader(_recorded(text, tape), strict=True)
     try:
-        for row in csv.DictReader(text, strict=True):
-            if None in row:
-                raise BadArgument("FILE", "as many values as the header has names", row[None])
-            yield _line({name: convert(value, types.get(name.casefold(), "")) for name, value in row.items()})
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise BadArgument("FILE", "CSV in UTF-8 with a header line", str(error)) from None
+        while True:
+            tape.clear()
+            with suppress(csv.Error):  # for the cluster to refuse, with its reason
+                if next(reader, None) is None:
+                    return
+            row = "".join(tape)
+            ended = row if row.endswith(("\n", "\r")) else row + "\n"
+            yield Piece(ended.encode("utf-8", "surrogateescape"), len(tape))
     finally:
         text.detach()  # or its end would close the file, which is not ours
 
 
-def _parquet_lines(data: BinaryIO) -> Iterator[bytes]:
+def _recorded(lines: Iterable[str], tape: list[str]) -> Iterator[str]:
+    for line in lines:
+        tape.append(line)
+        yield line
+
+
+def _parquet_lines(data: BinaryIO) -> Iterator[Piece]:
     with needs("cluster"):
         import pyarrow
         import pyarrow.parquet as parquet
     try:
         for rows in parquet.ParquetFile(data).iter_batches(_PARQUET_ROWS):
-            yield from map(_line, rows.to_pylist())
+            yield from (Piece(_line(row)) for row in rows.to_pylist())
     except pyarrow.ArrowException as error:
         raise BadArgument("FILE", "Parquet", str(error)) from None
-
-
-def convert(value: str | None, kind: str) -> Any:
-    """A CSV value as JSON has it for a column of this type."""
-    if value is None or value == "":
-        return None
-    try:
-        if kind == "DOUBLE":
-            return float(value)
-        if kind == "BOOLEAN":
-            return {"true": True, "false": False, "1": True, "0": False}[value.strip().lower()]
-        if kind.startswith("ARRAY"):
-            return msgspec.json.decode(value)
-    except (ValueError, KeyError, msgspec.DecodeError):
-        pass
-    return value
 
 
 def _line(record: dict[str, Any]) -> bytes:

@@ -8,18 +8,16 @@ into the script. The file of a LOAD is the user's, not the server's: it is read 
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from tocsin.cli.http import ClusterClient
-from tocsin.cli.load import send_file
+from tocsin.cli.load import Job, send_file, sentence
 from tocsin.errors import Span, StatementError, TocsinError, Unavailable
 from tocsin.language.parser import parse_script
 from tocsin.language.statements import LoadDataset, Statement
-from tocsin.units import counted
 
 
 class ScriptStopped(TocsinError):
@@ -68,6 +66,6 @@ def _run(client: ClusterClient, statement: Statement | None, text: str) -> list[
     if not isinstance(statement, LoadDataset):
         return client.run(text)
     form = "jsonl" if statement.format == "json" else statement.format
-    totals = send_file(client, statement.name, Path(statement.path), form, secrets.token_hex(6))
-    message = f"loaded {counted(totals.accepted, 'record')} into {statement.name}, {totals.rejected:,} rejected"
+    job = Job(statement.name, Path(statement.path), form)
+    message = sentence(job, send_file(client, job))
     return [{"kind": "done", "message": message, "columns": [], "rows": [], "truncated": False}]

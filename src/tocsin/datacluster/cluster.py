@@ -211,10 +211,10 @@ class Cluster:
         with needing_spark():
             return self._statements.run(text, who)
 
-    def ingest(self, dataset: str, body: bytes, key: str | None, who: Principal) -> Receipt:
+    def ingest(self, dataset: str, body: bytes, key: str | None, who: Principal, form: str = "json") -> Receipt:
         _need(who, "ingest", dataset)
         began = time.perf_counter()
-        receipt = self._datasets.ingest(dataset, body, key)
+        receipt = self._datasets.ingest(dataset, body, key, form)
         self.metrics.ingested(time.perf_counter() - began)
         return receipt
 

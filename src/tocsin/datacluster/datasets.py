@@ -30,6 +30,7 @@ from tocsin.datacluster.storage.dataset_progress import Progress
 from tocsin.datacluster.storage.faulted import FaultedStore
 from tocsin.datacluster.storage.idempotency import Appended
 from tocsin.datacluster.storage.ledger import Ledger
+from tocsin.datacluster.storage.parse_csv import parse_csv
 from tocsin.datacluster.storage.parse_records import BadRecord, parse_json_lines
 from tocsin.datacluster.typed_values import typed_key, typed_record
 from tocsin.errors import AlreadyExists, BadArgument, InUse, KeyReused, NotFound
@@ -165,10 +166,11 @@ class Datasets(Mapping[str, DatasetStore]):
             kept = tuple(c for c in store.spec.columns if c.name.lower() != column.lower())
             self._change(store, kept, lambda: store.drop_column(column))
 
-    def ingest(self, name: str, body: bytes, key: str | None) -> Receipt:
-        """Append JSON lines; acknowledged when durable. A key stands for one body."""
+    def ingest(self, name: str, body: bytes, key: str | None, form: str = "json") -> Receipt:
+        """Append JSON lines or ``csv``; acknowledged when durable. A key stands for one body."""
         store = self.writable(name)
-        table, bad = parse_json_lines(body, store.spec, max_record_bytes=self._max_record_bytes)
+        parse = parse_csv if form == "csv" else parse_json_lines
+        table, bad = parse(body, store.spec, max_record_bytes=self._max_record_bytes)
         digest = hashlib.blake2b(body, digest_size=16).hexdigest() if key else ""
         return self.append(name, table, bad, key, digest)
 

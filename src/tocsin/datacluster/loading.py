@@ -14,7 +14,7 @@ from tocsin.datacluster.datasets import Datasets
 from tocsin.datacluster.feeds.decode import UnreadableFile, decode_file
 from tocsin.datacluster.service import Receipt
 from tocsin.datacluster.storage.parse_records import BadRecord
-from tocsin.errors import BadArgument
+from tocsin.errors import BadArgument, BadRecords
 from tocsin.units import counted
 
 
@@ -50,5 +50,5 @@ def load_file(datasets: Datasets, name: str, place: Path, form: str) -> Loaded:
             bad = [BadRecord(line, raw, reason) for line, (raw, reason) in enumerate(letters, 1)]
             loaded.add(datasets.append(name, table, bad, f"load/{digest}/{number}"))
     except UnreadableFile as problem:
-        raise BadArgument("file", f"readable {form}", str(problem)) from None
+        raise BadRecords(f"{place.name}: {problem}") from None
     return loaded

@@ -171,8 +171,8 @@ class ClusterService(Protocol):
     def execute(self, text: str, who: Principal) -> list[Answer]:
         """Run a script; stops at the first statement that fails, and says which."""
 
-    def ingest(self, dataset: str, body: bytes, key: str | None, who: Principal) -> Receipt:
-        """Append JSON lines. The same idempotency key again gives the first receipt, with other lines KeyReused."""
+    def ingest(self, dataset: str, body: bytes, key: str | None, who: Principal, form: str = "json") -> Receipt:
+        """Append JSON lines or ``csv``. The same key again gives the first receipt, with another body KeyReused."""
 
     def delete_records(self, dataset: str, keys: Sequence[Mapping[str, Any]], who: Principal) -> int:
         """Delete keyed records; gives how many keys were named."""

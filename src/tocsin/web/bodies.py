@@ -23,6 +23,7 @@ T = TypeVar("T")
 JSON = ("application/json",)
 IDENTITY, GZIP = "identity", "gzip"
 LINES = ("application/x-ndjson", "application/jsonl", "application/json", "text/plain")
+CSV = "text/csv"
 
 
 class BodyLimits(Protocol):
@@ -73,11 +74,13 @@ def check_items(what: str, count: int, limit: int) -> None:
         raise LimitExceeded(what, limit, count)
 
 
-def check_media_type(request: Request, known: tuple[str, ...]) -> None:
-    """A body without a declared type is taken for the first that is known."""
+def check_media_type(request: Request, known: tuple[str, ...]) -> str:
+    """The type of the body; one without a declared type is taken for the first that is known."""
     declared = request.headers.get("content-type", known[0])
-    if declared.partition(";")[0].strip().lower() not in known:
-        raise UnsupportedBody(f"Content-Type: expected {' or '.join(known)}, got {declared!r:.120}")
+    found = declared.partition(";")[0].strip().lower()
+    if found in known:
+        return found
+    raise UnsupportedBody(f"Content-Type: expected {' or '.join(known)}, got {declared!r:.120}")
 
 
 def encoding(request: Request, known: tuple[str, ...] = (IDENTITY, GZIP)) -> str:

@@ -32,10 +32,13 @@ def operation(
 
 
 def lines_body(*media_types: str) -> dict[str, Any]:
-    """A body of JSON lines, which is one object where the media type is plain JSON."""
+    """A body of JSON lines, which is one object where the media type is plain JSON, or of CSV."""
     lines = {"type": "string", "description": "One JSON object a line, columns as members."}
-    one = {"type": "object", "description": "One record, columns as members."}
-    schemas = {media_type: one if media_type == "application/json" else lines for media_type in media_types}
+    special = {
+        "application/json": {"type": "object", "description": "One record, columns as members."},
+        "text/csv": {"type": "string", "description": "A line of column names, then one record a line."},
+    }
+    schemas = {media_type: special.get(media_type, lines) for media_type in media_types}
     return {"requestBody": _body({media_type: {"schema": schema} for media_type, schema in schemas.items()})}
 
 

@@ -80,3 +80,21 @@ def test_load_in_a_script_reads_the_users_file(run, api, service, tmp_path):
     result = run("sql", "-c", "SHOW DATASETS; LOAD DATASET Reports FROM 'mine.csv'; SHOW DATASETS", "--url", api)
     assert (result.exit_code, "loaded 2 records into Reports" in result.output) == (0, True)
     assert len(service.records) == 2
+
+
+def test_csv_rows_that_do_not_fit_their_header_are_told_by_line_and_stop_nothing(run, api, service, tmp_path):
+    (tmp_path / "a.csv").write_text("id,kind,text\n1,fire,a\n2,fire\n3,fire,c,d\n4,flood,e\n")
+    result = run("load", "Reports", "a.csv", "--url", api)
+    assert "line 3: expected 3 fields, as in the header, got 2" in result.stderr
+    assert "line 4: expected 3 fields, as in the header, got 4" in result.stderr
+    assert [record["id"] for record in service.records] == [1, 4]
+
+
+@pytest.mark.parametrize(
+    ("header", "told"),
+    [("idd,kind", "no column 'idd'; did you mean 'id'?"), ("id;kind", "'id;kind'"), ("kind", "lacks column 'id'")],
+)
+def test_a_wrong_header_is_one_error_before_anything_is_loaded(run, api, service, tmp_path, header, told):
+    (tmp_path / "a.csv").write_text(f"{header}\n1,fire\n2,fire\n")
+    assert told in str(run("load", "Reports", "a.csv", "--url", api).exception)
+    assert service.records == []

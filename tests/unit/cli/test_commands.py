@@ -1,3 +1,4 @@
+import gzip
 import json
 
 import pytest
@@ -154,13 +155,14 @@ def test_load_sends_batches_under_one_run_and_adds_up_the_receipts(run, cluster,
     cluster.on("GET", "/datasets/Reports", DATASET)
     cluster.on("POST", "/datasets/Reports/records", RECEIPT)
     (tmp_path / "a.csv").write_text("id,x\n1,1.5\n2,zwei\n3,3\n4,4\n")
-    result = run("load", "Reports", "a.csv", "--batch-size", "50 B", "--run", "r", "--json", "--url", cluster.url)
+    result = run("load", "Reports", "a.csv", "--batch-size", "20 B", "--run", "r", "--json", "--url", cluster.url)
     sent = [r for r in cluster.requests if r.method == "POST"]
     assert [r.headers["Idempotency-Key"] for r in sent] == ["r-0", "r-1"]
-    assert b"".join(r.body for r in sent).splitlines()[1] == b'{"id":"2","x":"zwei"}'
+    assert [r.body for r in sent] == [b"id,x\n1,1.5\n2,zwei\n", b"id,x\n3,3\n4,4\n"]
+    assert {r.headers["Content-Type"] for r in sent} == {"text/csv"}
     totals = json.loads(result.stdout)
     assert (totals["batches"], totals["accepted"], totals["rejected"]) == (2, 4, 2)
-    assert [p["record"] for p in totals["problems"]] == [2, 4]
+    assert [p["line"] for p in totals["problems"]] == [2, 4]
 
 
 def test_load_tells_where_rejected_records_are(run, cluster, tmp_path):
@@ -168,7 +170,7 @@ def test_load_tells_where_rejected_records_are(run, cluster, tmp_path):
     cluster.on("POST", "/datasets/Reports/records", RECEIPT)
     (tmp_path / "a.jsonl").write_text("{}\n")
     result = run("load", "Reports", "a.jsonl", "--url", cluster.url)
-    assert "2 records accepted, 1 rejected" in result.stderr
+    assert "loaded 2 records into Reports, 1 rejected" in result.stderr
     assert "SHOW DEAD LETTERS OF Reports" in result.stderr
     assert result.exit_code == 1
 
@@ -180,6 +182,40 @@ def test_a_load_that_stops_says_how_to_go_on(run, cluster, tmp_path):
     told = str(run("load", "Reports", "a.jsonl", "--run", "r7", "--url", cluster.url).exception)
     assert "the disk is full" in told
     assert "--run r7" in told
+
+
+def test_a_load_without_a_name_tells_the_one_it_made_up_when_it_stops(run, cluster, tmp_path):
+    cluster.on("GET", "/datasets/Reports", DATASET)
+    cluster.on("POST", "/datasets/Reports/records", RECEIPT)
+    cluster.on("POST", "/datasets/Reports/records", {"detail": "the disk is full"}, status=507)
+    (tmp_path / "a b.csv").write_text("id,x\n1,1\n2,2\n")
+    told = str(run("load", "Reports", "a b.csv", "--batch-size", "9 B", "--url", cluster.url).exception)
+    made_up = cluster.requests[-1].headers["Idempotency-Key"].partition("-")[0]
+    assert "stopped after 2 records" in told
+    assert told.endswith(f"tocsin load Reports 'a b.csv' --format csv --batch-size '9 B' --run {made_up}")
+
+
+def test_a_file_that_cannot_be_read_to_its_end_says_how_to_go_on(run, cluster, tmp_path):
+    cluster.on("GET", "/datasets/Reports", DATASET)
+    cluster.on("POST", "/datasets/Reports/records", RECEIPT)
+    content = gzip.compress(b"".join(b'{"id": %d}\n' % n for n in range(50_000)))
+    (tmp_path / "a.jsonl.gz").write_bytes(content[:-20])
+    told = str(run("load", "Reports", "a.jsonl.gz", "--batch-size", "100 kB", "--url", cluster.url).exception)
+    assert "a whole gzip file" in told
+    assert "to go on" in told
+
+
+def test_a_first_batch_that_is_refused_for_good_has_no_way_to_go_on(run, cluster, tmp_path):
+    cluster.on("GET", "/datasets/Reports", DATASET)
+    cluster.on("POST", "/datasets/Reports/records", {"detail": "the header"}, status=422)
+    (tmp_path / "a.csv").write_text("idd\n1\n")
+    assert str(run("load", "Reports", "a.csv", "--url", cluster.url).exception) == "the header"
+
+
+def test_a_file_without_records_is_told(run, cluster, tmp_path):
+    cluster.on("GET", "/datasets/Reports", DATASET)
+    (tmp_path / "a.csv").write_text("")
+    assert "a.csv holds no records" in run("load", "Reports", "a.csv", "--url", cluster.url).stderr
 
 
 def test_status_shows_totals_and_fails_while_not_ready(run, cluster):

@@ -6,16 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.cli.records import _grouped, batches, convert, format_of, opened
+from tocsin.cli.records import Piece, _grouped, batches, format_of, opened
 from tocsin.errors import BadArgument
 
-COLUMNS = {"id": "BIGINT", "x": "DOUBLE", "ok": "BOOLEAN", "tags": "ARRAY<STRING>", "name": "STRING"}
 
-
-def read(path, form=None, limit=10**6):
+def cut(path, limit=10**6):
     with opened(path) as source:
-        found = list(batches(source, form or format_of(path, None), COLUMNS, limit))
-    return [json.loads(line) for batch in found for line in batch.lines.splitlines()]
+        return list(batches(source, format_of(path, None), limit))
+
+
+def read(path):
+    return [json.loads(line) for batch in cut(path) for line in batch.body.splitlines()]
 
 
 def written(tmp_path, name, content):
@@ -32,18 +33,26 @@ def test_the_name_tells_the_format(name, form):
     assert format_of(Path(name), None) == form
 
 
+def test_the_name_that_statements_have_for_json_lines_is_taken():
+    assert format_of(Path("a.txt"), "json") == format_of(Path("a.txt"), "jsonl") == "jsonl"
+
+
 def test_an_unknown_format_lists_the_known_ones():
-    with pytest.raises(BadArgument, match="jsonl, csv, parquet"):
+    with pytest.raises(BadArgument, match="jsonl, json, csv, parquet"):
         format_of(Path("a.csv"), "cvs")
     with pytest.raises(BadArgument, match=r"\.jsonl"):
         format_of(Path("a.xlsx"), None)
 
 
-def test_json_lines_pass_untouched_without_blank_ones(tmp_path):
-    path = written(tmp_path, "a.jsonl", b'{"id": 1}\n\n  \n{"id":2}')
-    with opened(path) as source:
-        (batch,) = batches(source, "jsonl", COLUMNS, 1000)
-    assert (batch.lines, batch.records) == (b'{"id": 1}\n{"id":2}\n', 2)
+def test_json_lines_pass_untouched(tmp_path):
+    (batch,) = cut(written(tmp_path, "a.jsonl", b'{"id": 1}\n\n  \n{"id":2}'))
+    assert (batch.body, batch.records, batch.line(4)) == (b'{"id": 1}\n\n  \n{"id":2}\n', 2, 4)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n"])
+def test_a_file_without_records_makes_no_batch(tmp_path, content):
+    assert cut(written(tmp_path, "a.jsonl", content)) == cut(written(tmp_path, "a.csv", b"id,x\n" + content)) == []
+    assert cut(written(tmp_path, "b.csv", content)) == []
 
 
 def test_compressed_files_are_read(tmp_path):
@@ -56,36 +65,19 @@ def test_a_cut_off_compressed_file_is_told(tmp_path):
         read(path)
 
 
-def test_csv_is_converted_by_the_types_of_the_columns(tmp_path):
-    content = '\ufeffid,x,OK,tags,name\n7,1.5,true,"[""a""]","say ""hi"", Ann"\n8,,,,\n'
-    assert read(written(tmp_path, "a.csv", content.encode())) == [
-        {"id": "7", "x": 1.5, "OK": True, "tags": ["a"], "name": 'say "hi", Ann'},
-        {"id": "8", "x": None, "OK": None, "tags": None, "name": None},
-    ]
+def test_each_batch_of_a_csv_has_the_header_and_whole_rows(tmp_path):
+    content = '\ufeffid,name\r\n1,"a\n\nb"\r\n\r\n2,c,too many\r\n3'.encode()
+    first, second, third = cut(written(tmp_path, "a.csv", content), limit=22)
+    assert first.body == b'id,name\r\n1,"a\n\nb"\r\n\r\n'
+    assert (second.body, second.line(2)) == (b"id,name\r\n2,c,too many\r\n", 6)
+    assert (third.body, third.line(2)) == (b"id,name\r\n3\n", 7)
+    assert [batch.records for batch in (first, second, third)] == [1, 1, 1]
 
 
-def test_a_csv_row_with_too_many_values_is_told(tmp_path):
-    with pytest.raises(BadArgument, match="as many values as the header"):
-        read(written(tmp_path, "a.csv", b"id\n1,2\n"))
-
-
-def test_a_file_that_is_not_utf8_is_told(tmp_path):
-    with pytest.raises(BadArgument, match="UTF-8"):
-        read(written(tmp_path, "a.csv", b"name\n\xff\xfe\n"))
-
-
-@pytest.mark.parametrize(
-    ("value", "kind", "expected"),
-    [
-        pytest.param("x", "DOUBLE", "x", id="what does not convert stays a text"),
-        pytest.param("maybe", "BOOLEAN", "maybe", id="a word that is no flag"),
-        pytest.param("[1", "ARRAY<INT>", "[1", id="a list that is not closed"),
-        pytest.param("9007199254740993", "BIGINT", "9007199254740993", id="a large integer keeps its digits"),
-        pytest.param("1.10", "DECIMAL(9, 2)", "1.10", id="a decimal keeps its digits"),
-    ],
-)
-def test_convert(value, kind, expected):
-    assert convert(value, kind) == expected
+@pytest.mark.parametrize("row", [b'"a"b,1', b"\xff\xfe,1"])
+def test_a_row_that_is_not_csv_or_not_utf8_is_sent_as_it_is(tmp_path, row):
+    (batch,) = cut(written(tmp_path, "a.csv", b"name,x\n" + row + b"\nb,2\n"))
+    assert (batch.body, batch.records) == (b"name,x\n" + row + b"\nb,2\n", 2)
 
 
 def test_parquet_is_read(tmp_path):
@@ -109,7 +101,8 @@ def test_a_missing_file_is_told(tmp_path):
 
 @given(st.lists(st.binary(min_size=1, max_size=30)), st.integers(1, 60))
 def test_batches_keep_every_line_in_order_and_stay_within_the_limit(lines, limit):
-    found = list(_grouped(iter(lines), limit))
-    assert b"".join(b.lines for b in found) == b"".join(lines)
+    found = list(_grouped((Piece(b"x" + line) for line in lines), limit))
+    assert b"".join(b.body for b in found) == b"".join(b"x" + line for line in lines)
     assert sum(b.records for b in found) == len(lines)
-    assert all(len(b.lines) <= limit or b.records == 1 for b in found)
+    assert all(len(b.body) <= limit or b.records == 1 for b in found)
+    assert [b.line(1) for b in found] == [1 + sum(b.records for b in found[:n]) for n in range(len(found))]

@@ -16,7 +16,7 @@ from tocsin.datacluster.storage import catalog, executions, faults
 from tocsin.datacluster.storage.dataset import StoreOptions
 from tocsin.datacluster.storage.ledger import Ledger
 from tocsin.datacluster.storage.transaction import Tx
-from tocsin.errors import BadArgument, InUse, KeyReused, StorageFull, Unavailable
+from tocsin.errors import BadArgument, BadRecords, InUse, KeyReused, StorageFull, Unavailable
 from tocsin.model.catalog import ChannelSpec, Column, DatasetSpec
 from tocsin.model.types import SqlType
 
@@ -188,6 +188,21 @@ class TestCounts:
         world.close()
         world.open()
         assert world.datasets.rejected()["reports"] == 0
+
+    def test_csv_in_a_body_goes_by_the_rules_of_a_file(self, world: World) -> None:
+        body = b"n\n1\n\n2,3\nx\n4\n"
+        receipt = world.datasets.ingest("Reports", body, "k", "csv")
+        assert (receipt.accepted, [problem.line for problem in receipt.problems]) == (2, [4, 5])
+        assert world.datasets.rejected()["reports"] == 2
+        assert world.datasets.ingest("Reports", body, "k", "csv").is_duplicate
+
+    def test_a_wrong_header_stores_nothing(self, world: World, tmp_path: Path) -> None:
+        (tmp_path / "file.csv").write_text("m\n1\n2\n")
+        with pytest.raises(BadRecords, match=r"file\.csv: the header of the CSV: 'Reports' has no column 'm'"):
+            load_file(world.datasets, "Reports", tmp_path / "file.csv", "csv")
+        with pytest.raises(BadRecords, match="no column 'm'"):
+            world.datasets.ingest("Reports", b"m\n1\n", None, "csv")
+        assert (world.datasets["Reports"].head, world.datasets.rejected().get("reports", 0)) == (0, 0)
 
     def test_a_repeated_load_says_so(self, world: World, tmp_path: Path) -> None:
         (tmp_path / "file.json").write_text('{"n": 1}\n{"n": 2}\n{"n": "x"}\n')

@@ -17,6 +17,7 @@ from tocsin.datacluster.api.context import Shared
 from tocsin.datacluster.service import Receipt
 from tocsin.web.auth import Who
 from tocsin.web.bodies import (
+    CSV,
     GZIP,
     LINES,
     check_items,
@@ -67,13 +68,13 @@ MESSAGES = (BatchReceipt, RecordKeys, Deletion)
 
 @router.post(
     "/datasets/{name}/records",
-    **operation(gives=BatchReceipt, summary="Append records", openapi_extra=lines_body(*LINES)),
+    **operation(gives=BatchReceipt, summary="Append records", openapi_extra=lines_body(*LINES, CSV)),
 )
 async def append_records(
     name: str, request: Request, api: Shared, who: Who, idempotency_key: IdempotencyKey = None
 ) -> Response:
-    """Append JSON lines. Records that do not fit go to the dead letters and are told in the receipt."""
-    check_media_type(request, LINES)
+    """Append JSON lines or CSV. Records that do not fit go to the dead letters and are told in the receipt."""
+    form = "csv" if check_media_type(request, (*LINES, CSV)) == CSV else "json"
     is_gzip = encoding(request) == GZIP
     limits = api.limits
     with api.admission.share() as share:
@@ -82,7 +83,7 @@ async def append_records(
             if is_gzip:
                 sent, body = len(body), await api.call_in(api.lanes.ingest, inflate, body, limits.ingest_bytes)
                 share.take(max(0, len(body) - sent))
-            receipt = await api.call_in(api.lanes.ingest, api.service.ingest, name, body, idempotency_key, who)
+            receipt = await api.call_in(api.lanes.ingest, api.service.ingest, name, body, idempotency_key, who, form)
     return reply(_receipt(receipt))
 
 

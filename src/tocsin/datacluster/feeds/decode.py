@@ -1,20 +1,17 @@
 """A file's bytes → records that fit the dataset, and dead letters for the rest. Pure.
 
-What fits is decided in one place, the JSON-lines parser. A CSV row, and a Parquet row that cannot be
-cast as a whole column, is rewritten as a JSON line and goes through it too, so that all formats
-share one set of rules and reasons. Its dead letter still shows the text that was in the file.
+What fits is decided in one place, the JSON-lines parser. A CSV row (``storage.parse_csv``), and a Parquet
+row that cannot be cast as a whole column, is rewritten as a JSON line and goes through it too, so that all
+formats share one set of rules and reasons. Its dead letter still shows the text that was in the file.
 
-CSV needs a header, which names the columns in any order; an empty field is NULL. A name that ends
-in ``.gz`` is decompressed first.
+A name that ends in ``.gz`` is decompressed first.
 """
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 import json
-import re
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -24,14 +21,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tocsin.datacluster.storage.arrow_types import arrow_schema
+from tocsin.datacluster.storage.parse_csv import csv_pieces
 from tocsin.datacluster.storage.parse_records import parse_json_lines
+from tocsin.errors import BadRecords
 from tocsin.model.catalog import DatasetSpec
-from tocsin.model.types import SqlType
 
 PIECE_BYTES = 4 * 2**20
 PIECE_ROWS = 20_000
 _MOST_UNZIPPED = 2**30
-_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 
 Rejected = list[tuple[str, str]]
 Piece = tuple[pa.Table, Rejected]
@@ -64,95 +61,11 @@ def _json(content: bytes, dataset: DatasetSpec) -> Iterator[Piece]:
 
 
 def _csv(content: bytes, dataset: DatasetSpec) -> Iterator[Piece]:
-    rows = _csv_rows(content)
-    header = next(rows, None)
-    if header is None:
-        return
-    names, _, problem = header
-    problem = problem or _header_problem(names)
-    types = [column.type if (column := dataset.column(name)) else None for name in names]
-    lines: list[bytes] = []
-    raws: list[str] = []
-    rejected: Rejected = []
-    for fields, raw, row_problem in rows:
-        found = problem or row_problem or _width_problem(fields, names)
-        if found:
-            rejected.append((raw, found))
-        else:
-            values = (_from_text(text, sql) for text, sql in zip(fields, types, strict=True))
-            lines.append(json.dumps(dict(zip(names, values, strict=True))).encode())
-            raws.append(raw)
-        if len(raws) + len(rejected) >= PIECE_ROWS:
-            yield _with(decode_lines(lines, dataset, raws), rejected)
-            lines, raws, rejected = [], [], []
-    yield _with(decode_lines(lines, dataset, raws), rejected)
-
-
-def _csv_rows(content: bytes) -> Iterator[tuple[list[str], str, str | None]]:
-    """Fields, raw text and problem of each row, the header among them; blank rows are skipped."""
-    text = content.decode("utf-8-sig", errors="replace")
-    damaged = "\ufffd" in text and not _is_utf8(content)
-    tape: list[str] = []
-    reader = csv.reader(_recorded(io.StringIO(text, newline=""), tape), strict=True)
-    while True:
-        tape.clear()
-        problem = None
-        try:
-            fields = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as failure:
-            fields, problem = [], f"not CSV: {failure}"
-        raw = "".join(tape).rstrip("\r\n")
-        if damaged and "\ufffd" in raw:
-            problem = "not valid UTF-8"
-        if fields or problem:
-            yield fields, raw, problem
-
-
-def _recorded(lines: io.StringIO, tape: list[str]) -> Iterator[str]:
-    for line in lines:
-        tape.append(line)
-        yield line
-
-
-def _header_problem(names: list[str]) -> str | None:
-    twice = sorted({name for name in names if names.count(name) > 1})
-    return f"the header names {twice[0]!r} twice" if twice else None
-
-
-def _width_problem(fields: list[str], names: list[str]) -> str | None:
-    if len(fields) == len(names):
-        return None
-    return f"expected {len(names)} fields, as in the header, got {len(fields)}"
-
-
-def _from_text(text: str, sql: SqlType | None) -> Any:
-    """The JSON value that a CSV field stands for; what does not convert stays text, and is refused later."""
-    if text == "":
-        return None
-    if sql is None:
-        return text
     try:
-        return _CONVERTERS["ARRAY" if sql.is_array else sql.name](text)
-    except (KeyError, ValueError):
-        return text
-
-
-def _number(text: str) -> float:
-    if not _NUMBER.fullmatch(text):
-        raise ValueError(text)
-    return float(text)
-
-
-_CONVERTERS: dict[str, Callable[[str], Any]] = {
-    "BOOLEAN": lambda text: {"true": True, "false": False}[text.strip().lower()],
-    "INT": str.strip,
-    "BIGINT": str.strip,
-    "DOUBLE": _number,
-    "DECIMAL": str.strip,
-    "ARRAY": json.loads,
-}
+        for table, bad in csv_pieces(content, dataset):
+            yield table, [(record.raw, record.reason) for record in bad]
+    except BadRecords as problem:
+        raise UnreadableFile(str(problem)) from None
 
 
 def _parquet(content: bytes, dataset: DatasetSpec) -> Iterator[Piece]:
@@ -199,10 +112,6 @@ def _json_form(value: Any) -> str:
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
-def _with(piece: Piece, rejected: Rejected) -> Piece:
-    return piece[0], rejected + piece[1]
-
-
 def _unzipped(content: bytes) -> bytes:
     try:
         plain = gzip.GzipFile(fileobj=io.BytesIO(content)).read(_MOST_UNZIPPED + 1)
@@ -211,14 +120,6 @@ def _unzipped(content: bytes) -> bytes:
     if len(plain) > _MOST_UNZIPPED:
         raise UnreadableFile(f"more than {_MOST_UNZIPPED:,} bytes when decompressed")
     return plain
-
-
-def _is_utf8(content: bytes) -> bool:
-    try:
-        content.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 _DECODERS: dict[str, Callable[[bytes, DatasetSpec], Iterator[Piece]]] = {

@@ -27,10 +27,10 @@ class SlowCluster(MemoryCluster):
         super().__init__()
         self.entered, self.go = threading.Semaphore(0), threading.Event()
 
-    def ingest(self, dataset, body, key, who):
+    def ingest(self, dataset, body, key, who, form="json"):
         self.entered.release()
         assert self.go.wait(10)
-        return super().ingest(dataset, body, key, who)
+        return super().ingest(dataset, body, key, who, form)
 
 
 @pytest.fixture

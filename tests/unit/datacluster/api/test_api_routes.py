@@ -42,6 +42,12 @@ def test_a_batch_is_acknowledged_with_its_bad_lines(client: AppClient, cluster: 
     assert cluster.records == [{"id": 1}, {"id": 2}]
 
 
+def test_a_batch_may_be_csv(client: AppClient):
+    content = b"id,kind\n1,fire\n2\n"
+    answer = client.post("/datasets/Reports/records", content=content, headers={"Content-Type": "text/csv"}).json()
+    assert (answer["accepted"], [problem["line"] for problem in answer["problems"]]) == (1, [3])
+
+
 @pytest.mark.parametrize(
     "media_type", ["application/x-ndjson", "application/json; charset=utf-8", "text/plain", "application/jsonl"]
 )

@@ -68,6 +68,7 @@ def test_csv(text: str, expected: list[dict[str, object]]) -> None:
     ("content", "raw", "reason"),
     [
         pytest.param(b"id,name\n1,a\n2\n", "2", "expected 2 fields", id="too few fields"),
+        pytest.param(b"id,name\n1,a\n2,b,c\n", "2,b,c", "got 3", id="too many fields"),
         pytest.param(b"id,x\n1,1\n2,nan\n", "2,nan", "x", id="a number that is not one"),
         pytest.param(b"id,x\n1,1\n2,1_0\n", "2,1_0", "x", id="Python's own way to write numbers"),
         pytest.param(b"id,ok\n1,true\n2,maybe\n", "2,maybe", "ok", id="neither true nor false"),
@@ -84,13 +85,17 @@ def test_a_csv_row_that_does_not_fit_is_kept_as_it_was(content: bytes, raw: str,
 
 @pytest.mark.parametrize(
     ("header", "reason"),
-    [pytest.param("id,id", "twice", id="named twice"), pytest.param("id,nmae", "nmae", id="unknown to the dataset")],
+    [
+        pytest.param("id,ID", "names column 'ID' twice", id="named twice"),
+        pytest.param("id,nmae,foo", "'d' has no columns 'nmae', 'foo'; did you mean 'name'", id="unknown"),
+        pytest.param("id;name", "no column 'id;name'; expected some of id, name", id="another separator"),
+        pytest.param("name,x", "lacks column 'id', which must not be NULL", id="one that is needed is missing"),
+        pytest.param('"id"x', "not CSV", id="not CSV"),
+    ],
 )
-def test_a_wrong_header_rejects_each_row_and_loses_none(header: str, reason: str) -> None:
-    rows, rejected = read(f"{header}\n1,2\n3,4\n".encode(), "csv")
-    assert rows == []
-    assert [raw for raw, _ in rejected] == ["1,2", "3,4"]
-    assert all(reason in why for _, why in rejected)
+def test_a_wrong_header_is_told_once_for_the_file(header: str, reason: str) -> None:
+    with pytest.raises(UnreadableFile, match=reason):
+        read(f"{header}\n1,2\n3,4\n".encode(), "csv")
 
 
 @pytest.mark.parametrize(
