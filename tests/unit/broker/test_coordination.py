@@ -242,10 +242,10 @@ def test_a_coordinator_that_forgot_the_broker_is_registered_with_again() -> None
         coordinator = Coordinator()
         async with linked(coordinator) as (link, house):
             await until(lambda: coordinator.reports)
+            seen = len(coordinator.reports)
             coordinator.is_known, coordinator.was_given_up = False, True
             link.acknowledged("ann", "s", "p1")
             await until(lambda: len(coordinator.registrations) == 2)
-            seen = len(coordinator.reports)
             await until(lambda: any(r.is_full for r in coordinator.reports[seen:]))
             assert house.restored == 1
             assert any(a.position == "p1" for r in coordinator.reports for a in r.acknowledged)
