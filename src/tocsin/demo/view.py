@@ -14,6 +14,7 @@ from rich.text import Text
 
 from tocsin.demo.heard import Connected
 from tocsin.demo.summary import ChannelLine, Summary
+from tocsin.units import counted
 
 LINE_S = 5.0
 _COLUMNS = (
@@ -65,8 +66,9 @@ def headline(summary: Summary) -> str:
     lag = f", {lag_s:.0f} s behind" if lag_s >= 1 else ""
     at_clients = f", {summary.connected.notifications:,} at clients" if summary.connected.people else ""
     return (
-        f"{summary.phase}, {summary.seconds:.0f} s of the city: {sum(summary.records.values()):,} records, "
-        f"{executions:,} executions, {notifications:,} notifications, {summary.notices:,} notices{at_clients}{lag}"
+        f"{summary.phase}, {summary.seconds:.0f} s of the city: {counted(sum(summary.records.values()), 'record')}, "
+        f"{counted(executions, 'execution')}, {counted(notifications, 'notification')}, "
+        f"{counted(summary.notices, 'notice')}{at_clients}{lag}"
     )
 
 
@@ -86,6 +88,7 @@ def closing_lines(summary: Summary) -> list[str]:
     subscriptions = sum(line.subscriptions for line in summary.channels)
     distinct = sum(line.distinct for line in summary.channels)
     lines = [
+        *_lag_lines(summary),
         f"Records: {records}.",
         f"Executions: {sum(line.executions for line in summary.channels):,}, each for all subscriptions of its "
         f"channel: {subscriptions:,} subscriptions, {distinct:,} distinct parameter sets.",
@@ -98,15 +101,23 @@ def closing_lines(summary: Summary) -> list[str]:
         "their next tick first, and that wait is included. "
         f"The first {summary.warm_up_reports:,} reports, with which Spark warmed up, are not.",
     ]
-    if summary.has_lagged:
-        cut = ", and was cut short" if summary.is_cut else ""
-        lines.append(f"This machine lagged: the feed was held back for {summary.held_s:.0f} s{cut}.")
     failed = sum(line.failed for line in summary.channels)
     if failed:
         lines.append(f"{failed:,} executions failed and were repeated.")
     if not summary.problems:
         lines.append("Every notification came exactly once: none missing, none doubled.")
     return lines
+
+
+def _lag_lines(summary: Summary) -> list[str]:
+    """Right below the latencies, which it explains."""
+    if not summary.has_lagged:
+        return []
+    cut = ", and was cut short" if summary.is_cut else ""
+    return [
+        f"This machine lagged: the feed was held back for {summary.held_s:.0f} of {summary.seconds:.0f} s{cut}. "
+        "The latencies above are those of a machine that was too busy."
+    ]
 
 
 def _connected_lines(connected: Connected) -> list[str]:
