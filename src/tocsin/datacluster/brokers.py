@@ -46,8 +46,8 @@ class Brokers:
     def names(self) -> dict[int, str]:
         return {row.id: row.spec.name for row in list(self._rows.values())}
 
-    def urls(self) -> dict[int, str]:
-        return {row.id: row.spec.url for row in list(self._rows.values())}
+    def specs(self) -> dict[int, BrokerSpec]:
+        return {row.id: row.spec for row in list(self._rows.values())}
 
     def all(self) -> list[catalog.BrokerRow]:
         return list(self._rows.values())

@@ -184,7 +184,7 @@ class Cluster:
             ledger, self._results, self._channels, self._brokers, results.pull_max_rows, results.pull_max_bytes
         )
         self._notifier = Notifier(
-            ledger, self._brokers.urls, self._notice, self._token, clock,
+            ledger, self._brokers.specs, self._notice, self._token, clock,
             NotifierOptions(outbox.timeout, outbox.backoff_min, outbox.backoff_max), self.metrics.outbox_attempt,
         )  # fmt: skip
 
@@ -286,7 +286,7 @@ class Cluster:
             return Status(False, SPARK_IS_GONE, self._started_at)
         spark = {"master": self._config.cluster.master, "version": pyspark.__version__}
         totals = {
-            "records": sum(s.head for s in self._datasets.values()),
+            "records": sum(s.count for s in self._datasets.values()),
             "subscriptions": sum(c.subscriptions.subscriptions for c in self._channels.values()),
             "backends": sum(c.subscriptions.backends for c in self._channels.values()),
             "executions": sum(c.head for c in self._channels.values()),

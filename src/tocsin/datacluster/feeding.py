@@ -60,7 +60,7 @@ class Feeding:
             self._problems[row.spec.name.lower()] = str(problem)
 
     def close(self) -> None:
-        for feed in self._running.values():
+        for feed in list(self._running.values()):
             feed.stop()
 
     def create(self, spec: FeedSpec) -> None:
@@ -98,7 +98,8 @@ class Feeding:
             self._rows[name.lower()] = self._set_state(row, catalog.RUNNING)
 
     def users_of(self, dataset: str) -> list[str]:
-        return [f"feed {r.spec.name}" for r in self._rows.values() if r.spec.dataset.lower() == dataset.lower()]
+        rows = list(self._rows.values())
+        return [f"feed {r.spec.name}" for r in rows if r.spec.dataset.lower() == dataset.lower()]
 
     def views(self) -> list[FeedView]:
         return [self._view(row) for row in list(self._rows.values())]
@@ -116,7 +117,7 @@ class Feeding:
         try:
             return self._rows[name.lower()]
         except KeyError:
-            raise NotFound("feed", name, [r.spec.name for r in self._rows.values()]) from None
+            raise NotFound("feed", name, [r.spec.name for r in list(self._rows.values())]) from None
 
     def _set_state(self, row: catalog.FeedRow, state: str) -> catalog.FeedRow:
         return self._ledger.write(lambda tx: catalog.set_feed_state(tx, row.spec.name, state))

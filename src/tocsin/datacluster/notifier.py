@@ -22,6 +22,7 @@ from tocsin.datacluster.metrics import DeliveryOutcome
 from tocsin.datacluster.posting import Posting
 from tocsin.datacluster.storage import outbox
 from tocsin.datacluster.storage.ledger import Ledger
+from tocsin.model.catalog import BrokerSpec
 
 log = logging.getLogger(__name__)
 
@@ -49,14 +50,14 @@ class Notifier:
     def __init__(
         self,
         ledger: Ledger,
-        urls: Callable[[], Mapping[int, str]],
+        brokers: Callable[[], Mapping[int, BrokerSpec]],
         payload: Callable[[int, bytes], Mapping[str, Any]],
         token: Callable[[], str],
         clock: Clock,
         options: NotifierOptions,
         count: Callable[[DeliveryOutcome], None],
     ) -> None:
-        self._ledger, self._urls, self._payload, self._token = ledger, urls, payload, token
+        self._ledger, self._brokers, self._payload, self._token = ledger, brokers, payload, token
         self._clock, self._options, self._count = clock, options, count
         self._wake = threading.Event()
         self._stop = threading.Event()
@@ -99,43 +100,50 @@ class Notifier:
         pausing = [broker for broker, pause in list(self._pauses.items()) if pause.until > now]
         besides = [*self._busy, *pausing]
         rows = self._ledger.read(lambda tx: outbox.due(tx, now, self._options.batch, besides))
-        urls = self._urls()
+        brokers = self._brokers()
+        self._forget_all_but(brokers)
         by_broker: dict[int, list[outbox.WaitingNotice]] = {}
         for row in rows:
             by_broker.setdefault(row.broker_id, []).append(row)
         for broker, mine in by_broker.items():
-            if broker in urls:
-                self._busy[broker] = self._pool.submit(self._send, broker, urls[broker], mine)
+            if broker in brokers:
+                self._busy[broker] = self._pool.submit(self._send, broker, brokers[broker], mine)
 
-    def _send(self, broker: int, url: str, rows: Sequence[outbox.WaitingNotice]) -> None:
+    def _forget_all_but(self, brokers: Mapping[int, BrokerSpec]) -> None:
+        """A broker that was dropped has neither a pause nor a problem."""
+        for broker in [b for b in (*self._pauses, *self.problems) if b not in brokers]:
+            self._pauses.pop(broker, None)
+            self.problems.pop(broker, None)
+
+    def _send(self, broker: int, spec: BrokerSpec, rows: Sequence[outbox.WaitingNotice]) -> None:
         ids = [row.id for row in rows]
         try:
             body = {"notices": [self._payload(broker, row.body) for row in rows]}
             headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._token()}"}
-            answer = self._posting.post(url, json.dumps(body, separators=(",", ":")), headers)
+            answer = self._posting.post(spec.url, json.dumps(body, separators=(",", ":")), headers)
             if not answer.is_success:
-                self._postpone(broker, url, ids, f"it answers {answer.status} {answer.reason:.100}")
+                self._postpone(broker, spec, ids, f"it answers {answer.status} {answer.reason:.100}")
                 return
         except CancelledError:
             return
         except (httpx.HTTPError, TimeoutError) as problem:
-            self._postpone(broker, url, ids, f"{type(problem).__name__}: {problem}"[:300])
+            self._postpone(broker, spec, ids, f"{type(problem).__name__}: {problem}"[:300])
             return
         except Exception as problem:
-            log.exception("notices for broker %d could not be made", broker)
-            self._postpone(broker, url, ids, type(problem).__name__)
+            log.exception("notices for broker %s could not be made", spec.name)
+            self._postpone(broker, spec, ids, type(problem).__name__)
             return
         self._pauses.pop(broker, None)
         if self.problems.pop(broker, None) is not None:
-            log.info("broker %d at %s takes notices again", broker, _place(url))
+            log.info("broker %s at %s takes notices again", spec.name, _place(spec.url))
         self._count("delivered")
         self._ledger.write(lambda tx: outbox.delivered(tx, ids))
         self._wake.set()
 
-    def _postpone(self, broker: int, url: str, ids: Sequence[int], problem: str) -> None:
+    def _postpone(self, broker: int, spec: BrokerSpec, ids: Sequence[int], problem: str) -> None:
         """Try them again later; what comes for the broker meanwhile waits with them."""
         if problem != self.problems.get(broker):  # once for each reason, not for each attempt
-            log.warning("broker %d at %s does not take notices, which wait: %s", broker, _place(url), problem)
+            log.warning("broker %s at %s does not take notices, which wait: %s", spec.name, _place(spec.url), problem)
         self.problems[broker] = problem
         self._count("failed")
         failures = self._pauses[broker].failures + 1 if broker in self._pauses else 1

@@ -44,14 +44,18 @@ def endless(begin: bytes, more: bytes) -> Iterator[str]:
 
 
 @contextmanager
-def notifying(directory: Path, url: str, attempts: list[str], timeout_s: float = 5.0) -> Iterator[Notifier]:
-    """A notifier with one notice for one broker."""
+def notifying(
+    directory: Path, url: str, attempts: list[str], timeout_s: float = 5.0, brokers: dict[int, BrokerSpec] | None = None
+) -> Iterator[Notifier]:
+    """A notifier with one notice for one broker, which is entered in ``brokers``."""
+    known = {} if brokers is None else brokers
     with Ledger(directory / "ledger.db") as ledger:
-        broker = ledger.write(lambda tx: catalog.create_broker(tx, BrokerSpec("b", url))).id
+        broker = ledger.write(lambda tx: catalog.create_broker(tx, BrokerSpec("north", url))).id
+        known[broker] = BrokerSpec("north", url)
         channel = ledger.write(lambda tx: catalog.create_channel(tx, ChannelSpec("C", (), "q"), 0.0)).id
         ledger.write(lambda tx: outbox.enqueue(tx, channel, 1, [outbox.Notice(broker, b'{"channel": "C"}')], 0.0))
         notifier = Notifier(
-            ledger, lambda: {broker: url}, lambda _, body: json.loads(body), lambda: "token", SystemClock(),
+            ledger, lambda: known, lambda _, body: json.loads(body), lambda: "token", SystemClock(),
             NotifierOptions(timeout_s, 0.01, 0.02), attempts.append,
         )  # fmt: skip
         notifier.start()
@@ -72,6 +76,7 @@ def test_the_log_says_once_that_a_broker_fails_and_that_it_is_back(
             until(lambda: attempts[-1] == "delivered", "the notice is delivered", 20)
     said = [record.getMessage() for record in caplog.records if record.name.endswith("notifier")]
     assert ["does not take notices" in said[0], "takes notices again" in said[1], len(said)] == [True, True, 2]
+    assert "broker north at 127.0.0.1:" in said[0]
     assert "500" in said[0]
     assert not any("secret" in line for line in said)
 
@@ -95,3 +100,14 @@ def test_a_stop_does_not_wait_for_a_broker(tmp_path: Path) -> None:
     with endless(*ENDLESS_HEAD) as url, notifying(tmp_path, url, attempts, timeout_s=600.0) as notifier:
         until(lambda: bool(notifier._busy), "an attempt is under way", 20)
     assert attempts == []
+
+
+def test_what_was_wrong_with_a_broker_goes_with_it(tmp_path: Path) -> None:
+    attempts: list[str] = []
+    brokers: dict[int, BrokerSpec] = {}
+    with http_broker() as web:
+        web.status = 500
+        with notifying(tmp_path, web.url, attempts, brokers=brokers) as notifier:
+            until(lambda: bool(notifier.problems), "an attempt has failed", 20)
+            brokers.clear()
+            until(lambda: not notifier.problems and not notifier._pauses, "nothing is kept of the broker", 20)

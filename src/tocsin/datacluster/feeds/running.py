@@ -131,6 +131,8 @@ class RunningFeed:
         if stopping:
             query.stop()
         query.wait()
+        if not self._stopping:
+            raise RuntimeError("its query was ended from outside")
 
     def _delivered(self, batch_id: int, batch: Delivered) -> None:
         self._pause_s = self._first_pause_s

@@ -7,6 +7,8 @@
     ledger.db       the commit point
     datasets/<id>/  one directory a dataset
     results/<id>/   one directory a channel; file names carry execution and attempt
+    indexes/<id>/   one directory a channel, made again from the ledger where it is missing
+    feeds/<id>/     one directory a feed: how far its source was read
 
 Everything that the ledger does not name is left over from a kill and deleted at start, once the
 processes of the killed run are gone: until then they may still write. Without the ledger nobody knows what
@@ -36,8 +38,18 @@ class Swept:
     """What a sweep deleted."""
 
     result_files: int
-    dataset_directories: int
+    directories: int
     size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the ledger names: result files by path, the others by number."""
+
+    files: set[str]
+    channels: set[str]
+    datasets: set[str]
+    feeds: set[str]
 
 
 class DataDirectory:
@@ -67,6 +79,14 @@ class DataDirectory:
     def results_root(self) -> Path:
         return self.root / "results"
 
+    @property
+    def indexes_root(self) -> Path:
+        return self.root / "indexes"
+
+    @property
+    def feeds_root(self) -> Path:
+        return self.root / "feeds"
+
     def dataset(self, dataset_id: int) -> Path:
         return self.datasets_root / str(dataset_id)
 
@@ -78,16 +98,17 @@ class DataDirectory:
     def sweep(self, ledger: Transactions, patience_s: float = 30.0) -> Swept:
         """Delete what no row of the ledger names. Call it before anything writes."""
         self._await_former(patience_s)
-        known, channels, datasets = ledger.read(_known)
-        if not channels and not datasets:
+        known = ledger.read(_known)
+        if not known.channels and not known.datasets:
             self._refuse_data("names none of them")
         files = size = 0
-        for path in [p for p in self.results_root.glob("*/*") if f"{p.parent.name}/{p.name}" not in known]:
+        for path in [p for p in self.results_root.glob("*/*") if f"{p.parent.name}/{p.name}" not in known.files]:
             files, size = files + 1, size + path.stat().st_size
             path.unlink()
-        for directory in _others(self.results_root, channels):
+        for directory in _others(self.results_root, known.channels):
             shutil.rmtree(directory)
-        dropped = _others(self.datasets_root, datasets)
+        dropped = _others(self.datasets_root, known.datasets)
+        dropped += _others(self.indexes_root, known.channels) + _others(self.feeds_root, known.feeds)
         for directory in dropped:
             size += sum(p.stat().st_size for p in directory.rglob("*") if p.is_file())
             shutil.rmtree(directory)
@@ -158,12 +179,15 @@ def _started_at(pid: int) -> str:
     return "unknown"
 
 
-def _known(tx: Tx) -> tuple[set[str], set[str], set[str]]:
-    """Result files, channel directories and dataset directories that the ledger names."""
-    files = {path for (path,) in tx.rows("SELECT path FROM result_file")}
-    channels = {str(row.id) for row in catalog.list_channels(tx)}
-    return files, channels, {str(row.id) for row in catalog.list_datasets(tx)}
+def _known(tx: Tx) -> _Known:
+    return _Known(
+        {path for (path,) in tx.rows("SELECT path FROM result_file")},
+        {str(row.id) for row in catalog.list_channels(tx)},
+        {str(row.id) for row in catalog.list_datasets(tx)},
+        {str(row.id) for row in catalog.list_feeds(tx)},
+    )
 
 
 def _others(root: Path, known: set[str]) -> list[Path]:
-    return [path for path in root.iterdir() if path.is_dir() and path.name not in known]
+    paths = root.iterdir() if root.is_dir() else ()
+    return [path for path in paths if path.is_dir() and path.name not in known]

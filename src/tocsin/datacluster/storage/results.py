@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tocsin.datacluster.storage import faults, leftovers, retention
+from tocsin.datacluster.storage import catalog, faults, leftovers, retention
 from tocsin.datacluster.storage.executions import ResultFile
 from tocsin.datacluster.storage.resultfiles import (
     RESULT_SCHEMA,
@@ -130,13 +130,17 @@ class ResultStore:
         if not self._ledger.read(lambda tx: retention.due(tx, channel_id, retain, now)):
             return 0
         names = self._ledger.write(lambda tx: retention.forget(tx, channel_id, retain, now))
+        expired = self._ledger.read(lambda tx: retention.progress(tx, channel_id)).expired
+        self._forget_lost(lambda channel, no: channel == channel_id and no <= expired)
         faults.point("expire.before-delete")
         for name in names:
             (self._root / name).unlink(missing_ok=True)
         return len(names)
 
     def sweep(self) -> int:
-        """Delete files that no execution will ever name; how many."""
+        """Delete files that no execution will ever name; how many. What dropped channels had lost is forgotten."""
+        channels = {row.id for row in self._ledger.read(catalog.list_channels)}
+        self._forget_lost(lambda channel, _: channel not in channels)
         return leftovers.sweep(self._root, self._ledger)
 
     def lost_rows(self, channel_id: int) -> int:
@@ -147,6 +151,10 @@ class ResultStore:
     def close(self) -> None:
         with self._lock:
             self._open.clear()
+
+    def _forget_lost(self, is_over: Callable[[int, int], bool]) -> None:
+        with self._lock:
+            self._lost = {key: rows for key, rows in self._lost.items() if not is_over(*key)}
 
     def _page(
         self, channel_id: int, after: Position, wanted: Wanted, page: _Page, limit: Position | None
@@ -195,7 +203,8 @@ class ResultStore:
                 raise _Expired from problem
             self._note_lost(channel_id, execution, problem)
             return None
-        self._lost.pop((channel_id, execution.no), None)
+        with self._lock:
+            self._lost.pop((channel_id, execution.no), None)
         return rows
 
     def _is_loss(self, problem: OSError) -> bool:

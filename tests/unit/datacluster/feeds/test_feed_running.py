@@ -69,6 +69,16 @@ def test_a_failed_query_is_started_again_and_the_reason_is_told() -> None:
     assert (status.failures, status.error) == (1, "disk full")
 
 
+def test_a_query_that_somebody_ended_is_started_again_after_a_pause() -> None:
+    starts = Starts()
+    running = feed(starts)
+    starts.next().stop()
+    starts.next()
+    status = running.status()
+    running.stop()
+    assert (status.failures, status.error) == (1, "its query was ended from outside")
+
+
 def test_a_feed_that_cannot_start_keeps_trying() -> None:
     starts = Starts(refused=3)
     running = feed(starts)

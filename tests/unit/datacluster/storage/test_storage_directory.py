@@ -14,7 +14,7 @@ from tocsin.datacluster.storage.executions import ExecutionStats, ResultFile
 from tocsin.datacluster.storage.files import make_directory, write_atomically
 from tocsin.datacluster.storage.ledger import Ledger
 from tocsin.errors import StorageFull, Unavailable
-from tocsin.model.catalog import ChannelSpec, DatasetSpec
+from tocsin.model.catalog import ChannelSpec, DatasetSpec, FeedSpec
 
 
 def test_a_second_process_is_told_who_holds_the_directory(tmp_path: Path) -> None:
@@ -30,17 +30,25 @@ def test_the_sweep_deletes_what_the_ledger_does_not_name(tmp_path: Path) -> None
         run = ledger.write(lambda tx: executions.begin(tx, channel, {}, 0.0))
         files = [ResultFile(f"{channel}/named.arrow", 1, 1, 1)]
         ledger.write(lambda tx: executions.commit(tx, run, files, ExecutionStats(rows=1), [], 1.0))
-        kept = [directory.results_root / str(channel) / "named.arrow", directory.dataset(dataset) / "log" / "1.log"]
+        feed = ledger.write(lambda tx: catalog.create_feed(tx, FeedSpec("F", "D", "directory", ()), 0.0)).id
+        kept = [
+            directory.results_root / str(channel) / "named.arrow",
+            directory.dataset(dataset) / "log" / "1.log",
+            directory.indexes_root / str(channel) / "abc" / "base",
+            directory.feeds_root / str(feed) / "checkpoint",
+        ]
         orphans = [
             directory.results_root / str(channel) / "other-attempt.arrow",
             directory.results_root / str(channel) / "half.arrow.tmp",
             directory.results_root / "999" / "dropped-channel.arrow",
             directory.dataset(888) / "dropped-dataset.parquet",
+            directory.indexes_root / "999" / "abc" / "base",
+            directory.feeds_root / "777" / "checkpoint",
         ]
         for path in (*kept, *orphans):
             make_directory(path.parent)
             path.write_text("12")
-        assert directory.sweep(ledger) == Swept(3, 1, 8)
+        assert directory.sweep(ledger) == Swept(3, 3, 12)
         assert all(path.exists() for path in kept)
         assert not any(path.exists() for path in orphans)
         assert not (directory.results_root / "999").exists()

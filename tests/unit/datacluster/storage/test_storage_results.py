@@ -247,6 +247,18 @@ def test_a_lost_file_is_a_gap_and_what_stands_around_it_comes(results: Results, 
     assert second.gap == Gap(first.through, Position.end_of(2), 2, "lost")
     assert (shown(second), second.is_end) == ([(b"d", [1])], True)
     assert results.store.lost_rows(results.channel) == 2
+    results.store.expire(results.channel, Retention(None, 1, None), 10.0)
+    assert results.store.lost_rows(results.channel) == 0
+
+
+def test_a_channel_that_is_gone_has_lost_nothing(results: Results) -> None:
+    results.execute([(1, 0, b"a", [1])])
+    _remove(next(iter(results.root.glob("*/*"))))
+    results.pull(1)
+    assert results.store.lost_rows(results.channel) == 1
+    results.ledger.write(lambda tx: catalog.drop_channel(tx, "C", cascade=True))
+    results.store.sweep()
+    assert results.store.lost_rows(results.channel) == 0
 
 
 def test_a_loss_next_to_what_retention_took_is_one_gap(results: Results, caplog: pytest.LogCaptureFixture) -> None:
