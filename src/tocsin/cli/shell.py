@@ -1,20 +1,19 @@
 """The interactive shell: statements end with ``;``, an error leaves the shell running.
 
-History is kept in the user's state directory, readable by its owner only. Names for completion are
-asked of the cluster at the start and after each statement that may have changed them.
+A few words are to the shell itself: ``help``, with whatever follows on its line, and ``exit``, ``quit`` and
+``\\q``, which leave from the middle of a statement, too. History is kept in the user's state directory, readable
+by its owner only.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections import deque
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
-from prompt_toolkit.completion import CompleteEvent, Completer, Completion
-from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -23,49 +22,21 @@ from prompt_toolkit.output import Output
 from pygments.lexers.sql import SqlLexer
 
 from tocsin.cli.answers import print_answer
+from tocsin.cli.completion import Names
 from tocsin.cli.http import ClusterClient
 from tocsin.cli.output import note, tell
 from tocsin.cli.scripts import run_script
 from tocsin.errors import SyntaxProblem, TocsinError
-from tocsin.language.tokens import Kind, Source, scan
+from tocsin.language.parser import complete_statement
+from tocsin.language.tokens import Source, scan
 
 LEAVE = ("exit", "quit", "\\q")
+_HELP_WORDS = ("help", "?", "\\?", "\\h")
 HELP = (
     "Statements end with ;  A few to begin with: SHOW DATASETS;  SHOW CHANNELS;  EXPLAIN CHANNEL name;  "
     "SELECT ...;  Tab completes, Ctrl-R searches the history, Ctrl-D or exit leaves."
 )
-_WORDS = """
-    ACTIVE ADD ALTER AND AS AT BETWEEN BROKER BROKERS BY CHANGE CHANNEL CHANNELS COLUMN CONTINUOUS CREATE DATASET
-    DATASETS DEAD DELETE DESCRIBE DROP EXECUTIONS EXISTS EXPLAIN FEED FEEDS FROM GROUP HAVING IF IN INSERT INTO IS
-    JOIN KEY LATERAL LEFT LETTERS LIKE LIMIT LOAD NOT NULL OF ON OR ORDER PAUSE PERIOD PRIMARY PUSH REPLACE RESUME
-    RETAIN SELECT SHOW SUBSCRIBE SUBSCRIPTION SUBSCRIPTIONS TO UNION UNSUBSCRIBE VALUES WHERE WITH
-"""
-KEYWORDS = tuple(_WORDS.split())
-_NAMED = ("datasets", "channels", "brokers", "feeds")
 _CHANGING = re.compile(r"\b(CREATE|DROP|ALTER)\b", re.IGNORECASE)
-
-
-class Names(Completer):
-    """Completes keywords, and the names the cluster knows."""
-
-    def __init__(self, client: ClusterClient) -> None:
-        self._client = client
-        self.words: tuple[str, ...] = KEYWORDS
-
-    def refresh(self) -> None:
-        """Ask for the names again; a cluster that does not answer leaves them as they are."""
-        try:
-            found = [one for kind in _NAMED for one in self._client.get(f"/{kind}")[kind]]
-        except TocsinError:
-            return
-        columns = [column["name"] for one in found for column in one.get("columns", [])]
-        self.words = tuple(dict.fromkeys([*KEYWORDS, *(one["name"] for one in found), *columns]))
-
-    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        word = document.get_word_before_cursor()
-        if word:
-            matching = (w for w in self.words if w.casefold().startswith(word.casefold()))
-            yield from (Completion(w, -len(word)) for w in matching)
 
 
 class Shell:
@@ -107,10 +78,10 @@ class Shell:
             return ""
         except EOFError:
             return None
-        return None if text.rstrip(";").lower() in LEAVE else text
+        return None if leaves(text) else text
 
     def _handle(self, text: str) -> None:
-        if text.rstrip(";").lower() == "help":
+        if asks_for_help(text):
             note(HELP)
             return
         try:
@@ -126,13 +97,27 @@ class Shell:
 
 def is_whole(text: str) -> bool:
     """Whether Enter should send the text: it ends with ``;``, or is a word to the shell itself."""
-    if text.strip().rstrip(";").lower() in (*LEAVE, "help", ""):
-        return True
+    return not text.strip(" \n;") or leaves(text) or asks_for_help(text) or complete_statement(text)
+
+
+def leaves(text: str) -> bool:
+    """Whether the last line, outside of strings and comments, is a word that leaves."""
+    *before, last = text.strip().split("\n")
+    return last.strip(" ;").lower() in LEAVE and not _is_open("\n".join(before))
+
+
+def asks_for_help(text: str) -> bool:
+    words = text.strip(" \n;").lower().split()
+    return bool(words) and words[0] in _HELP_WORDS and "\n" not in text.strip()
+
+
+def _is_open(text: str) -> bool:
+    """Whether a string, a name or a comment is not closed."""
     try:
-        *_, last, _end = [None, *scan(Source(text))]
+        deque(scan(Source(text)), maxlen=0)
     except SyntaxProblem:
-        return False
-    return last is not None and last.kind is Kind.SYMBOL and last.text == ";"
+        return True
+    return False
 
 
 def _enter_sends_whole_statements() -> KeyBindings:

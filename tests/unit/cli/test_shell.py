@@ -7,9 +7,11 @@ from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
+from tocsin.cli.completion import Names
 from tocsin.cli.http import ClusterClient
-from tocsin.cli.shell import Names, Shell, is_whole
+from tocsin.cli.shell import Shell, asks_for_help, is_whole, leaves
 from tocsin.errors import Unavailable
+from tocsin.language.statements import Shown
 
 
 @pytest.mark.parametrize(
@@ -24,10 +26,25 @@ from tocsin.errors import Unavailable
         pytest.param("exit", True, id="a word to the shell"),
         pytest.param("help", True, id="another word to the shell"),
         pytest.param("", True, id="an empty line"),
+        pytest.param("help SUBSCRIBE", True, id="help with a topic"),
+        pytest.param("SELECT 1\n\\q", True, id="leaving from the middle of a statement"),
+        pytest.param("SELECT 'a\nexit", False, id="a word in an open string"),
+        pytest.param("SELECT help", False, id="a word that is no first one"),
     ],
 )
 def test_is_whole(text, whole):
     assert is_whole(text) is whole
+
+
+@pytest.mark.parametrize("text", ["exit", "QUIT;", "\\q", "SHOW TABLES\n quit "])
+def test_words_that_leave(text):
+    assert leaves(text)
+    assert not leaves(f"{text} FROM d")
+
+
+def test_help_is_one_line():
+    assert asks_for_help("Help me;")
+    assert not asks_for_help("help\nme")
 
 
 @pytest.fixture
@@ -74,8 +91,25 @@ def test_names_of_the_cluster_are_completed(cluster):
     names = Names(ClusterClient(cluster.url, None))
     assert completions(names, "SELECT * FROM rep") == ["REPLACE"]
     names.refresh()
-    assert completions(names, "SELECT * FROM rep") == ["REPLACE", "Reports", "reporter"]
-    assert completions(names, "SELECT * FROM ") == []
+    assert completions(names, "SELECT * FROM rep") == ["Reports", "REPLACE", "reporter"]
+    assert completions(names, "SELECT rep") == ["REPLACE", "Reports", "reporter"]
+    assert completions(names, "SELECT ") == []
+
+
+def test_the_word_before_decides_what_comes_first(cluster):
+    for kind, name in {"datasets": "D", "channels": "C", "brokers": "B", "feeds": "F"}.items():
+        cluster.on("GET", f"/{kind}", {kind: [{"name": name}]})
+    names = Names(ClusterClient(cluster.url, None))
+    names.refresh()
+    assert completions(names, "SELECT *\nFROM ") == ["D", "CResults", "CSubscriptions"]
+    assert completions(names, "explain channel ") == ["C"]
+    assert completions(names, "SUBSCRIBE TO C('fire') ON ") == ["B"]
+
+
+def test_after_show_only_what_it_lists_is_offered(cluster):
+    names = Names(ClusterClient(cluster.url, None))
+    assert completions(names, "show ") == [str(shown) for shown in Shown]
+    assert completions(names, "SHOW d") == ["DATASETS", "DEAD LETTERS"]
 
 
 def test_what_was_dropped_is_offered_no_more(answering, capsys):
