@@ -186,6 +186,9 @@ class Select:
     max_rows: int = integer(10_000, "Rows a SELECT returns at most.", low=1, high=10_000_000)
     max_bytes: Bytes = size("16 MB", "Bytes of rows a SELECT returns at most.", low="1 kB", high="1 GB")
     timeout: Seconds = duration("30s", "How long a SELECT may run.", high="24h")
+    results_max_bytes: Bytes = size(
+        "64 MB", "Bytes of a channel's results that a SELECT reads at most, the oldest first.", low="1 kB", high="10 GB"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,13 +128,13 @@ def test_a_select_is_bounded_by_bytes_and_time(cluster: Cluster, monkeypatch: py
     run(cluster, "CREATE DATASET Plenty (id STRING)")
     feed(cluster, "Plenty", [{"id": f"{n:0100}"} for n in range(3000)])
     selecting = cluster._statements._selecting
-    monkeypatch.setattr(selecting, "_limits", SelectLimits(10_000, 10_000, 30.0))
+    monkeypatch.setattr(selecting, "_limits", SelectLimits(10_000, 10_000, 30.0, 1 << 20))
     (answer,) = run(cluster, "SELECT id FROM Plenty")
     assert answer.is_truncated
     assert 50 < len(answer.rows) < 100
     with pytest.raises(LimitExceeded, match="bytes in a row"):
         run(cluster, "SELECT repeat(id, 1000) AS r FROM Plenty LIMIT 2")
-    monkeypatch.setattr(selecting, "_limits", SelectLimits(10, 10_000, 0.5))
+    monkeypatch.setattr(selecting, "_limits", SelectLimits(10, 10_000, 0.5, 1 << 20))
     with pytest.raises(LimitExceeded, match="seconds a SELECT may run"):
         run(cluster, "SELECT count(*) AS c FROM Plenty a, Plenty b, Plenty c WHERE a.id < b.id AND b.id < c.id")
     assert not [t for t in threading.enumerate() if t.name == "select"]

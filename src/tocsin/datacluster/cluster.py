@@ -196,9 +196,10 @@ class Cluster:
             ledger, self._datasets, self._channels, self._brokers, self._feeds, self._subscribing, self._ticker,
             self._notifier, self._engine.join_plan,
         )  # fmt: skip
+        select = config.select
         selecting = Selecting(
             self._spark, self._engine.relations, ledger, self._results, self._datasets, self._channels, self._brokers,
-            SelectLimits(config.select.max_rows, config.select.max_bytes, config.select.timeout),
+            SelectLimits(select.max_rows, select.max_bytes, select.timeout, select.results_max_bytes),
         )  # fmt: skip
         self._statements = Statements(
             self._datasets, self._channels, self._brokers, self._feeds, self._subscribing, selecting, self._showing,

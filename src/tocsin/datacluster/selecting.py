@@ -10,13 +10,11 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import InheritableThread
@@ -28,6 +26,7 @@ from tocsin.datacluster.channel import Channel
 from tocsin.datacluster.channels import Channels
 from tocsin.datacluster.datasets import Datasets
 from tocsin.datacluster.json_rows import json_rows, rows_within
+from tocsin.datacluster.result_table import COLUMNS, TableBounds, as_table, results_table
 from tocsin.datacluster.service import Answer
 from tocsin.datacluster.spark.jobs import POOL
 from tocsin.datacluster.spark.prepared import bound_sql, timestamp_sql
@@ -39,16 +38,13 @@ from tocsin.datacluster.storage.ledger import Ledger
 from tocsin.datacluster.storage.results import ResultStore
 from tocsin.datacluster.subscribing import viewer
 from tocsin.errors import InvalidQuery, LimitExceeded, Span, TocsinError, Unavailable
-from tocsin.model.arrow import arrow_type
 from tocsin.model.catalog import Column
-from tocsin.model.position import START
 from tocsin.model.types import SqlType
 from tocsin.tokens import Principal
 from tocsin.units import counted
 
 RESULTS, SUBSCRIPTIONS = "results", "subscriptions"
 _TEXT, _NUMBER = SqlType("STRING"), SqlType("BIGINT")
-_RESULT_COLUMNS = (Column("id", _TEXT), Column("position", _TEXT), Column("backend", _NUMBER), Column("result", _TEXT))
 _SUBSCRIPTION_COLUMNS = (
     Column("id", _TEXT),
     Column("broker", _TEXT),
@@ -57,9 +53,11 @@ _SUBSCRIPTION_COLUMNS = (
     Column("owner", _TEXT),
 )
 _MOST_PSEUDO_ROWS = 1_000_000
-
-
 _CANCELS, _CANCEL_PAUSE_S = 20, 0.5
+
+
+PseudoTable = tuple[tuple[Column, ...], Callable[[], tuple[pa.Table, bool]]]
+"""Columns, and what makes the content and tells whether it was cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +65,7 @@ class SelectLimits:
     max_rows: int
     max_bytes: int
     timeout_s: float
+    results_max_bytes: int
 
 
 class Selecting:
@@ -83,7 +82,10 @@ class Selecting:
             return self._select(binding, query, where, who)
 
     def _select(self, binding: Binding, query: str, where: Span | None, who: Principal) -> Answer:
-        pseudo = self._pseudo_tables(viewer(who, self._brokers))
+        limits = self._limits
+        deadline = time.monotonic() + limits.timeout_s
+        bounds = TableBounds(_MOST_PSEUDO_ROWS, limits.results_max_bytes, limits.timeout_s, deadline)
+        pseudo = self._pseudo_tables(viewer(who, self._brokers), bounds)
         compiled = compile_select(
             query, self._datasets.specs(), {n: c for n, (c, _) in pseudo.items()}, query_start=where
         )
@@ -93,12 +95,12 @@ class Selecting:
             is_cut = False
             for name, view in compiled.extras:
                 unique = f"{view}_{uuid.uuid4().hex[:8]}"
-                content = pseudo[name.lower()][1]()
-                is_cut |= content.num_rows >= _MOST_PSEUDO_ROWS
+                content, is_part = pseudo[name.lower()][1]()
+                is_cut |= is_part
                 arrow_frame(self._spark, content).createOrReplaceTempView(unique)
                 views.append(unique)
                 sql = rename_sql(sql, view, unique)
-            table = self._bounded(bound_sql(sql, timestamp_sql(time.time())))
+            table = self._bounded(bound_sql(sql, timestamp_sql(time.time())), deadline)
         finally:
             for view in views:
                 self._spark.catalog.dropTempView(view)
@@ -114,8 +116,8 @@ class Selecting:
             raise LimitExceeded("bytes in a row of a SELECT", self._limits.max_bytes, table.slice(0, 1).nbytes)
         return count
 
-    def _bounded(self, sql: str) -> pa.Table:
-        """Run ``sql`` in a job group of its own and cancel it at the time limit."""
+    def _bounded(self, sql: str, deadline: float) -> pa.Table:
+        """Run ``sql`` in a job group of its own and cancel it at the deadline."""
         group, box = f"select-{uuid.uuid4().hex}", _Box()
 
         def work() -> None:
@@ -128,7 +130,7 @@ class Selecting:
 
         thread = InheritableThread(target=work, name="select", daemon=True)
         thread.start()
-        thread.join(self._limits.timeout_s)
+        thread.join(max(0.0, deadline - time.monotonic()))
         if thread.is_alive():
             self._cancel(group, thread)
             raise LimitExceeded("seconds a SELECT may run", self._limits.timeout_s)
@@ -146,48 +148,28 @@ class Selecting:
                 self._spark.sparkContext.cancelJobGroup(group)
             thread.join(_CANCEL_PAUSE_S)
 
-    def _pseudo_tables(
-        self, seen_by: subscriptions.Viewer | None
-    ) -> dict[str, tuple[tuple[Column, ...], Callable[[], pa.Table]]]:
-        tables: dict[str, tuple[tuple[Column, ...], Callable[[], pa.Table]]] = {}
+    def _pseudo_tables(self, seen_by: subscriptions.Viewer | None, bounds: TableBounds) -> dict[str, PseudoTable]:
+        tables: dict[str, PseudoTable] = {}
         for channel in self._channels.values():
             name = channel.spec.name.lower()
             held = partial(self._subscriptions_table, channel, seen_by)
-            tables[name + RESULTS] = (_RESULT_COLUMNS, partial(self._results_table, channel))
+            tables[name + RESULTS] = (COLUMNS, partial(results_table, self._results, channel.id, bounds))
             tables[name + SUBSCRIPTIONS] = (_SUBSCRIPTION_COLUMNS, held)
         return tables
 
-    def _results_table(self, channel: Channel) -> pa.Table:
-        """Every result that is kept, up to a bound; the answer then says that it is truncated."""
-        rows: list[tuple[Any, ...]] = []
-        after, is_end = START, False
-        while not is_end and len(rows) < _MOST_PSEUDO_ROWS:
-            page = self._results.page(channel.id, after, lambda _, ids: np.ones(len(ids), bool), 1000, 2**24)
-            for row in page.rows:
-                text, position = row.payload.decode(), str(row.position)
-                rows += [(f"{row.row_id}-{backend}", position, backend, text) for backend in row.backends]
-            after, is_end = page.through, page.is_end
-        return _table(_RESULT_COLUMNS, rows[:_MOST_PSEUDO_ROWS])
-
-    def _subscriptions_table(self, channel: Channel, seen_by: subscriptions.Viewer | None) -> pa.Table:
+    def _subscriptions_table(self, channel: Channel, seen_by: subscriptions.Viewer | None) -> tuple[pa.Table, bool]:
         brokers = self._brokers.names()
         found = self._ledger.read(
             lambda tx: subscriptions.list_subscriptions(tx, channel.id, None, _MOST_PSEUDO_ROWS, "", seen_by)
         )
         rows = [(s.id, brokers.get(s.broker_id), s.backend_no, s.params_key, s.owner) for s in found]
-        return _table(_SUBSCRIPTION_COLUMNS, rows)
+        return as_table(_SUBSCRIPTION_COLUMNS, rows), len(rows) >= _MOST_PSEUDO_ROWS
 
 
 def tables_of(channel: str) -> tuple[str, ...]:
     """Names that a channel takes from datasets, in lower case: its own, and its tables'."""
     name = channel.lower()
     return name, name + RESULTS, name + SUBSCRIPTIONS
-
-
-def _table(columns: tuple[Column, ...], rows: Sequence[tuple[Any, ...]]) -> pa.Table:
-    values = zip(*rows, strict=True) if rows else [()] * len(columns)
-    arrays = [pa.array(v, arrow_type(c.type)) for c, v in zip(columns, values, strict=True)]
-    return pa.Table.from_arrays(arrays, names=[c.name for c in columns])
 
 
 class _Box:
