@@ -218,7 +218,8 @@ class Coordination:
     async def _until_due(self) -> None:
         if self._registered.is_set():
             try:
-                await asyncio.wait_for(self._urgent.wait(), self._interval_s)
+                async with asyncio.timeout(self._interval_s):
+                    await self._urgent.wait()
             except TimeoutError:
                 return
             self._urgent.clear()

@@ -165,7 +165,8 @@ class Coordinator:
         news = self._news[name]
         news.clear()
         try:
-            await asyncio.wait_for(news.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await news.wait()
         except TimeoutError:
             return
 

@@ -109,7 +109,8 @@ class RecordForwarder:
         """One batch after the other until nothing waits."""
         while queue.waiting:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(queue.full.wait(), self._options.delay_s)
+                async with asyncio.timeout(self._options.delay_s):
+                    await queue.full.wait()
             batch = self._next(queue)
             try:
                 await self._deliver(dataset, batch)
