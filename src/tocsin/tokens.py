@@ -50,6 +50,12 @@ class Principal:
         """Whether ``action`` on ``name`` was granted, pinned or not."""
         return self._granted(action, name) or (action == "subscribe" and bool(self._pinned(name)))
 
+    def need(self, action: str, name: str | None = None) -> None:
+        """Refused unless ``action`` on ``name`` was granted."""
+        if not self.may(action, name):
+            wanted = f"{action}:{name}" if name else action
+            raise Refused(f"this needs the capability {wanted!r}, which the token does not have")
+
     def pins(self, channel: str) -> list[dict[str, Any]]:
         """What parameters of ``channel`` must be, one set a grant: a subscription has to fit one of them.
 

@@ -62,7 +62,6 @@ from tocsin.datacluster.storage.ledger import Ledger
 from tocsin.datacluster.storage.results import ResultStore
 from tocsin.datacluster.subscribing import Subscribing
 from tocsin.datacluster.ticker import Ticker
-from tocsin.errors import Refused
 from tocsin.matching.maintain import CompactionRule
 from tocsin.model.catalog import Retention
 from tocsin.model.position import Position
@@ -213,14 +212,14 @@ class Cluster:
             return self._statements.run(text, who)
 
     def ingest(self, dataset: str, body: bytes, key: str | None, who: Principal, form: str = "json") -> Receipt:
-        _need(who, "ingest", dataset)
+        who.need("ingest", dataset)
         began = time.perf_counter()
         receipt = self._datasets.ingest(dataset, body, key, form)
         self.metrics.ingested(time.perf_counter() - began)
         return receipt
 
     def delete_records(self, dataset: str, keys: Sequence[Mapping[str, Any]], who: Principal) -> int:
-        _need(who, "ingest", dataset)
+        who.need("ingest", dataset)
         return self._datasets.delete(dataset, keys)
 
     def subscribe(self, channel: str, broker: str, wanted: Sequence[Wanted], who: Principal) -> list[Subscribed]:
@@ -241,7 +240,7 @@ class Cluster:
         self, broker: str, cursors: Mapping[str, Position], who: Principal, *, max_rows: int | None = None,
         max_bytes: int | None = None, wait_s: float = 0.0,
     ) -> list[ChannelPage]:  # fmt: skip
-        _need(who, "broker", broker)
+        who.need("broker", broker)
         return self._serving.pull(broker, cursors, max_rows, max_bytes, wait_s)
 
     def replay(
@@ -253,31 +252,31 @@ class Cluster:
         return self._serving.replay(channel, backend, after, through, limit, own)
 
     def acknowledge(self, broker: str, positions: Mapping[str, Position], who: Principal) -> None:
-        _need(who, "broker", broker)
+        who.need("broker", broker)
         self._serving.acknowledge(broker, positions)
 
     def acknowledged(self, broker: str, who: Principal) -> dict[str, Position]:
-        _need(who, "broker", broker)
+        who.need("broker", broker)
         return self._serving.acknowledged(broker)
 
     def datasets(self, who: Principal) -> list[DatasetView]:
-        _need(who, "read")
+        who.need("read")
         return self._showing.datasets()
 
     def channels(self, who: Principal) -> list[ChannelView]:
-        _need(who, "read")
+        who.need("read")
         return self._showing.channels()
 
     def explain(self, channel: str, who: Principal) -> Mapping[str, Any]:
-        _need(who, "read")
+        who.need("read")
         return self._showing.explain(channel)
 
     def brokers(self, who: Principal) -> list[BrokerView]:
-        _need(who, "read")
+        who.need("read")
         return self._showing.brokers()
 
     def feeds(self, who: Principal) -> list[FeedView]:
-        _need(who, "read")
+        who.need("read")
         return self._feeds.views()
 
     def status(self) -> Status:
@@ -368,9 +367,3 @@ class Cluster:
 
     def _token(self) -> str:
         return mint(self._secret, "cluster", [], _NOTICE_TOKEN_TTL_S)
-
-
-def _need(who: Principal, action: str, name: str | None = None) -> None:
-    if not who.may(action, name):
-        wanted = f"{action}:{name}" if name else action
-        raise Refused(f"this needs the capability {wanted!r}, which the token does not have")

@@ -24,6 +24,8 @@ JSON = ("application/json",)
 IDENTITY, GZIP = "identity", "gzip"
 LINES = ("application/x-ndjson", "application/jsonl", "application/json", "text/plain")
 CSV = "text/csv"
+MAX_MEMBERS = 1000  # each costs time without a byte of content
+_PIECE_BYTES = 1 << 16
 
 
 class BodyLimits(Protocol):
@@ -93,20 +95,29 @@ def encoding(request: Request, known: tuple[str, ...] = (IDENTITY, GZIP)) -> str
 
 def inflate(body: bytes, limit: int) -> bytes:
     """What gzip made ``body`` of, never more than ``limit`` bytes of it in memory."""
-    parts, size, rest = [], 0, body
-    while rest:
+    parts, size, members, at = [], 0, 0, 0
+    while at < len(body):
+        members += 1
+        check_items("gzip members in a request body", members, MAX_MEMBERS)
         member = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
-        try:
-            part = member.decompress(rest, limit - size + 1)
-        except zlib.error as error:
-            raise MalformedBody(f"expected gzip: {error}") from None
-        size += len(part)
-        check_size(size, limit)
-        if not member.eof:
-            raise MalformedBody("expected gzip, got one that ends too early")
-        parts.append(part)
-        rest = member.unused_data
+        while not member.eof:
+            part, at = _inflated(member, body, at, limit - size + 1)
+            size += len(part)
+            check_size(size, limit)
+            parts.append(part)
     return b"".join(parts)
+
+
+def _inflated(member: zlib._Decompress, body: bytes, at: int, most: int) -> tuple[bytes, int]:
+    """What the next piece of the body gives, and where it ends. A piece is small, since zlib copies its rest."""
+    piece = body[at : at + _PIECE_BYTES]
+    if not piece:
+        raise MalformedBody("expected gzip, got one that ends too early")
+    try:
+        part = member.decompress(piece, most)
+    except zlib.error as error:
+        raise MalformedBody(f"expected gzip: {error}") from None
+    return part, at + len(piece) - len(member.unused_data)
 
 
 def decode(body: bytes, kind: type[T]) -> T:

@@ -76,6 +76,7 @@ async def append_records(
     """Append JSON lines or CSV. Records that do not fit go to the dead letters and are told in the receipt."""
     form = "csv" if check_media_type(request, (*LINES, CSV)) == CSV else "json"
     is_gzip = encoding(request) == GZIP
+    who.need("ingest", name)
     limits = api.limits
     with api.admission.share() as share:
         body = await read_bytes(request, limits.ingest_bytes, limits.body_timeout_s, share.take)
@@ -92,6 +93,7 @@ async def append_records(
 )
 async def delete_records(name: str, request: Request, api: Shared, who: Who) -> Response:
     """Delete the records with these keys; answers how many keys were named."""
+    who.need("ingest", name)
     wanted = await read_json(request, RecordKeys, api.limits)
     check_items("keys in one request", len(wanted.keys), api.limits.items)
     deleted = await api.call_in(api.lanes.ingest, api.service.delete_records, name, wanted.keys, who)

@@ -124,3 +124,8 @@ def test_allowed_origins_get_their_preflight_answered(insecure: AppClient):
     assert answer.headers["access-control-allow-origin"] == "https://city.example"
     refused = insecure.request("OPTIONS", "/statements", headers=asked | {"Origin": "https://evil.example"})
     assert "access-control-allow-origin" not in refused.headers
+
+
+def test_who_may_not_write_is_refused_before_the_body_is_read(anyone: AppClient, token):
+    answer = anyone.post("/datasets/Reports/records", content=b"x" * 10**6, headers=token("ingest:Others"))
+    assert (answer.status_code, "ingest:Reports" in answer.json()["detail"]) == (403, True)
