@@ -95,6 +95,9 @@ class Ingest:
     max_pending_batches: int = integer(
         64, "Batches becoming durable at once; beyond it requests get 429.", low=1, high=100_000
     )
+    max_batch_records: int = integer(
+        100_000, "Lines of one batch of records; a longer one gets 413.", low=1, high=100_000_000
+    )
     idempotency_keys: int = integer(100_000, "Idempotency keys remembered per dataset.", low=0, high=100_000_000)
 
     def problems(self) -> Iterator[str]:
@@ -188,6 +191,20 @@ class Select:
     timeout: Seconds = duration("30s", "How long a SELECT may run.", high="24h")
     results_max_bytes: Bytes = size(
         "64 MB", "Bytes of a channel's results that a SELECT reads at most, the oldest first.", low="1 kB", high="10 GB"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    max_statements: int = integer(1_000, "Statements of one script; a longer one gets 413.", low=1, high=1_000_000)
+    timeout: Seconds = duration(
+        "5m", "How long a script may run; no statement of it begins later.", low="100ms", high="24h"
+    )
+    parallel: int = integer(
+        4, "Scripts that run at once; those of one subject take all places but one.", low=1, high=64
+    )
+    max_waiting: int = integer(
+        16, "Scripts of one subject that wait for a place; beyond it requests get 429.", low=0, high=10_000
     )
 
 
@@ -505,6 +522,7 @@ class Config:
     results: Results = section(Results, "How long results are kept and how they are read.")
     outbox: Outbox = section(Outbox, "How brokers are told of new results.")
     select: Select = section(Select, "Limits of plain SELECT statements.")
+    statements: Statements = section(Statements, "Limits of scripts sent to the cluster.")
     coordinator: Coordinator = section(Coordinator, "The coordinator: who is where, who lives, who moves.")
     broker: Broker = section(Broker, "A broker: its address, its limits, and how it treats slow subscribers.")
     upstream: Upstream = section(

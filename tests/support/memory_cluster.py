@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tocsin.datacluster.service import (
@@ -56,10 +56,11 @@ class MemoryCluster:
         self.oldest = START
         self.ready, self.reason = True, "ready"
 
-    def execute(self, text: str, who: Principal) -> list[Answer]:
+    def execute(self, text: str, who: Principal, go_on: Callable[[], None] = lambda: None) -> list[Answer]:
         self._need(who, "read")
         answers = []
         for statement in filter(None, (part.strip() for part in text.split(";"))):
+            go_on()
             if statement.upper() != "SHOW DATASETS":
                 raise SyntaxProblem(f"unknown statement {statement[:20]!r}", Span(1, 1), expected="SHOW DATASETS")
             answers.append(Answer("table", "1 dataset", ("name", "records"), ((DATASET, len(self.records)),)))

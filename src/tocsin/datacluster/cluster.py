@@ -6,7 +6,7 @@ import json
 import logging
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -144,7 +144,7 @@ class Cluster:
         config, root, clock, ledger = self._config, self._directory.root, self._clock, self._ledger
         self._datasets = Datasets(
             root / "datasets", ledger, clock, StoreOptions(max_keys=config.ingest.idempotency_keys),
-            config.ingest.max_record_bytes,
+            config.ingest.max_record_bytes, config.ingest.max_batch_records,
         )  # fmt: skip
         self._datasets.on_append, self._datasets.on_drop = self._appended, self._dropped
         self._datasets.on_count = self.metrics.records
@@ -202,14 +202,14 @@ class Cluster:
         )  # fmt: skip
         self._statements = Statements(
             self._datasets, self._channels, self._brokers, self._feeds, self._subscribing, selecting, self._showing,
-            load_root,
+            load_root, config.statements.max_statements,
         )  # fmt: skip
 
     # --- what others ask -----------------------------------------------------------------------
 
-    def execute(self, text: str, who: Principal) -> list[Answer]:
+    def execute(self, text: str, who: Principal, go_on: Callable[[], None] = lambda: None) -> list[Answer]:
         with needing_spark():
-            return self._statements.run(text, who)
+            return self._statements.run(text, who, go_on)
 
     def ingest(self, dataset: str, body: bytes, key: str | None, who: Principal, form: str = "json") -> Receipt:
         who.need("ingest", dataset)

@@ -33,7 +33,7 @@ from tocsin.datacluster.storage.ledger import Ledger
 from tocsin.datacluster.storage.parse_csv import parse_csv
 from tocsin.datacluster.storage.parse_records import BadRecord, parse_json_lines
 from tocsin.datacluster.typed_values import typed_key, typed_record
-from tocsin.errors import AlreadyExists, BadArgument, InUse, KeyReused, NotFound
+from tocsin.errors import AlreadyExists, BadArgument, InUse, KeyReused, LimitExceeded, NotFound
 from tocsin.model.catalog import Column, DatasetSpec
 
 log = logging.getLogger(__name__)
@@ -48,9 +48,12 @@ class Datasets(Mapping[str, DatasetStore]):
     rejected (repetitions are neither), ``on_drop`` when one is gone.
     """
 
-    def __init__(self, root: Path, ledger: Ledger, clock: Clock, options: StoreOptions, max_record_bytes: int) -> None:
+    def __init__(
+        self, root: Path, ledger: Ledger, clock: Clock, options: StoreOptions, max_record_bytes: int,
+        max_batch_lines: int = 100_000,
+    ) -> None:  # fmt: skip
         self._root, self._ledger, self._clock, self._options = root, ledger, clock, options
-        self._max_record_bytes = max_record_bytes
+        self._max_record_bytes, self._max_batch_lines = max_record_bytes, max_batch_lines
         self._stores: dict[str, DatasetStore] = {}
         self._noted: dict[int, Progress] = {}
         self._rejections: Rejections | None = None
@@ -169,10 +172,17 @@ class Datasets(Mapping[str, DatasetStore]):
     def ingest(self, name: str, body: bytes, key: str | None, form: str = "json") -> Receipt:
         """Append JSON lines or ``csv``; acknowledged when durable. A key stands for one body."""
         store = self.writable(name)
+        self._check_lines(body)
         parse = parse_csv if form == "csv" else parse_json_lines
         table, bad = parse(body, store.spec, max_record_bytes=self._max_record_bytes)
         digest = hashlib.blake2b(body, digest_size=16).hexdigest() if key else ""
         return self.append(name, table, bad, key, digest)
+
+    def _check_lines(self, body: bytes) -> None:
+        """Counted before they are read: each takes hundreds of bytes then, a bad one most."""
+        lines = body.count(b"\n") + (not body.endswith(b"\n"))
+        if lines > self._max_batch_lines:
+            raise LimitExceeded("lines in a batch", self._max_batch_lines, lines)
 
     def append(
         self, name: str, table: pa.Table, bad: Sequence[BadRecord], key: str | None, digest: str = ""

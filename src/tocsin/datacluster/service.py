@@ -7,7 +7,7 @@ interface gives the same answer: each method takes the principal that asks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -168,8 +168,8 @@ class Status:
 
 
 class ClusterService(Protocol):
-    def execute(self, text: str, who: Principal) -> list[Answer]:
-        """Run a script; stops at the first statement that fails, and says which."""
+    def execute(self, text: str, who: Principal, go_on: Callable[[], None] = lambda: None) -> list[Answer]:
+        """Run a script; stops at the first statement that fails, or before one where ``go_on`` raises."""
 
     def ingest(self, dataset: str, body: bytes, key: str | None, who: Principal, form: str = "json") -> Receipt:
         """Append JSON lines or ``csv``. The same key again gives the first receipt, with another body KeyReused."""

@@ -21,7 +21,7 @@ from tocsin.datacluster.selecting import Selecting, tables_of
 from tocsin.datacluster.service import Answer, Wanted
 from tocsin.datacluster.showing import Showing
 from tocsin.datacluster.subscribing import Subscribing
-from tocsin.errors import BadArgument, NameTaken, NotFound, Refused
+from tocsin.errors import BadArgument, LimitExceeded, NameTaken, NotFound, Refused
 from tocsin.language import statements as st
 from tocsin.language.parser import parse_script
 from tocsin.tokens import Principal
@@ -43,16 +43,21 @@ class Statements:
         selecting: Selecting,
         showing: Showing,
         load_root: Path | None,
+        max_statements: int,
     ) -> None:
         self._datasets, self._channels, self._brokers, self._feeds = datasets, channels, brokers, feeds
         self._subscribing, self._selecting, self._showing = subscribing, selecting, showing
-        self._load_root = load_root
+        self._load_root, self._max_statements = load_root, max_statements
 
-    def run(self, text: str, who: Principal) -> list[Answer]:
+    def run(self, text: str, who: Principal, go_on: Callable[[], None]) -> list[Answer]:
         """Run a script. It is parsed whole first, so a syntax error anywhere changes nothing."""
-        return [self._one(statement, who) for statement in parse_script(text)]
+        script = parse_script(text)
+        if len(script) > self._max_statements:
+            raise LimitExceeded("statements in a script", self._max_statements, len(script))
+        return [self._one(statement, who, go_on) for statement in script]
 
-    def _one(self, statement: st.Statement, who: Principal) -> Answer:
+    def _one(self, statement: st.Statement, who: Principal, go_on: Callable[[], None]) -> Answer:
+        go_on()
         _check(statement, who)
         handler: Callable[[Any, Principal], Answer] = _HANDLERS[type(statement)]
         return handler(self, statement, who)  # type: ignore[call-arg, arg-type]

@@ -16,7 +16,7 @@ from tocsin.datacluster.storage import catalog, executions, faults
 from tocsin.datacluster.storage.dataset import StoreOptions
 from tocsin.datacluster.storage.ledger import Ledger
 from tocsin.datacluster.storage.transaction import Tx
-from tocsin.errors import BadArgument, BadRecords, InUse, KeyReused, StorageFull, Unavailable
+from tocsin.errors import BadArgument, BadRecords, InUse, KeyReused, LimitExceeded, StorageFull, Unavailable
 from tocsin.model.catalog import ChannelSpec, Column, DatasetSpec
 from tocsin.model.types import SqlType
 
@@ -259,3 +259,12 @@ class TestChanges:
         ):
             with pytest.raises(BadArgument, match="the cluster alone writes this one"):
                 attempt()
+
+
+@pytest.mark.parametrize("body", [b"x\n" * 4, b"x\nx\nx\nx"])
+def test_a_batch_of_too_many_lines_is_refused_before_they_are_read(world: World, body: bytes) -> None:
+    world.datasets._max_batch_lines = 3
+    with pytest.raises(LimitExceeded, match="lines in a batch: at most 3, got 4"):
+        world.datasets.ingest("Reports", body, None)
+    assert world.datasets.rejected().get("reports", 0) == 0
+    assert world.datasets.ingest("Reports", b"x\nx\nx\n", None).rejected == 3

@@ -15,6 +15,7 @@ from fastapi import Depends, Request
 
 from tocsin.datacluster.api.admission import Admission
 from tocsin.datacluster.api.limits import ApiLimits
+from tocsin.datacluster.api.scripts import ScriptPlaces
 from tocsin.datacluster.metrics import Metrics
 from tocsin.datacluster.service import ClusterService
 from tocsin.tokens import Principal
@@ -53,6 +54,7 @@ class Api:
         self.insecure, self.open_metrics = insecure, open_metrics or insecure
         self.lanes = Lanes(limits)
         self.admission = Admission(limits.ingest_requests, limits.ingest_inflight_bytes, limits.retry_after_s)
+        self.scripts = ScriptPlaces(limits.statement_threads, limits.waiting_scripts, limits.retry_after_s)
         self.waiting_pulls = 0
         self.is_draining = False
 

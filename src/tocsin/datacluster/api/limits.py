@@ -28,6 +28,8 @@ class ApiLimits:
     waiting_pulls: int = 128  # pulls that wait at once
     ingest_threads: int = 16
     statement_threads: int = 4
+    waiting_scripts: int = 16  # of one subject
+    script_s: float = 300.0  # no statement of a script begins later
     other_threads: int = 16
     retry_after_s: float = 1.0  # what a 429 advises
 
@@ -39,6 +41,9 @@ class ApiLimits:
             ingest_requests=config.ingest.max_pending_batches,
             ingest_bytes=config.ingest.max_batch_bytes,
             ingest_inflight_bytes=config.ingest.max_pending_bytes,
+            statement_threads=config.statements.parallel,
+            waiting_scripts=config.statements.max_waiting,
+            script_s=config.statements.timeout,
             page_rows=config.results.pull_max_rows,
             page_bytes=config.results.pull_max_bytes,
         )
