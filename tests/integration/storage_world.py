@@ -185,7 +185,7 @@ def _widen(world: World) -> None:
 def _upkeep(world: World, step: int) -> None:
     for store in world.stores.values():
         store.keep_from(world.ledger.read(lambda tx, id=store.id: executions.keep_from(tx, id)))  # type: ignore[misc]
-        store.roll()
+        store._records.log.roll()
         store.compact()
         store.expire(float(step))
     world.results.expire(world.channels["Short"], Retention(records=SHORT_KEPT), 2.0)

@@ -100,7 +100,7 @@ class DatasetMachine(RuleBasedStateMachine):
     @rule(roll=st.booleans())
     def compact(self, roll: bool) -> None:
         if roll:
-            self.store.roll()
+            self.store._records.log.roll()
         self.store.compact()
 
     @rule()

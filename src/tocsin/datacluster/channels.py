@@ -20,13 +20,14 @@ from tocsin.datacluster.datasets import Datasets
 from tocsin.datacluster.ordered import write_then_apply
 from tocsin.datacluster.spark.prepared import PreparedChannel, prepare, unprepared
 from tocsin.datacluster.storage import catalog, executions
+from tocsin.datacluster.storage.dataset import with_column
 from tocsin.datacluster.storage.ledger import Ledger
 from tocsin.datacluster.storage.transaction import Tx
 from tocsin.datacluster.subscribers import Subscribers, index_spec
 from tocsin.datacluster.ticker import Ticker
 from tocsin.errors import AlreadyExists, BadArgument, NotFound, Span, StatementError
 from tocsin.matching.maintain import CompactionRule
-from tocsin.model.catalog import ChannelSpec, DatasetSpec
+from tocsin.model.catalog import ChannelSpec, Column, DatasetSpec
 
 log = logging.getLogger(__name__)
 
@@ -212,13 +213,14 @@ class Channels(Mapping[str, Channel]):
         """Channels that read a dataset."""
         return [f"channel {c.spec.name}" for c in self.values() if dataset.lower() in _read_by(c.prepared)]
 
-    def change_dataset(self, changed: DatasetSpec, apply: Callable[[], None]) -> None:
-        """Change a dataset's columns, unless a channel that reads it would no longer compile."""
-        name = changed.name.lower()
-        with self._lock:
+    def add_column(self, dataset: str, column: Column) -> None:
+        """Add a column to a dataset, unless a channel that reads it would no longer compile."""
+        name = dataset.lower()
+        with self._lock, self._datasets.lock:
+            changed = with_column(self._datasets.writable(dataset).spec, column)
             readers = [c for c in self.values() if name in _read_by(c.prepared) and not c.is_broken]
             prepared = [self.prepare(c.spec, None, {name: changed}) for c in readers]
-            apply()
+            self._datasets.add_column(dataset, column)
             for channel, again in zip(readers, prepared, strict=True):
                 channel.prepared = again
 

@@ -25,7 +25,7 @@ from tocsin.datacluster.dead_letters import DEAD_LETTERS, Rejections, letters_ta
 from tocsin.datacluster.service import Receipt, Rejected
 from tocsin.datacluster.storage import catalog, dataset_progress
 from tocsin.datacluster.storage.arrow_types import arrow_schema, key_schema
-from tocsin.datacluster.storage.dataset import DatasetStore, StoreOptions
+from tocsin.datacluster.storage.dataset import DatasetStore, StoreOptions, with_column, without_column
 from tocsin.datacluster.storage.dataset_progress import Progress
 from tocsin.datacluster.storage.faulted import FaultedStore
 from tocsin.datacluster.storage.idempotency import Appended
@@ -152,22 +152,14 @@ class Datasets(Mapping[str, DatasetStore]):
     def add_column(self, name: str, column: Column) -> None:
         with self.lock:
             store = self.writable(name)
-            if store.spec.column(column.name):
-                raise AlreadyExists("column", f"{store.spec.name}.{column.name}")
-            if column.not_null:
-                raise BadArgument(column.name, "a column that may be NULL, since old records have no value", "NOT NULL")
-            self._change(store, (*store.spec.columns, column), lambda: store.add_column(column))
+            self._change(store, with_column(store.spec, column), lambda: store.add_column(column))
 
     def drop_column(self, name: str, column: str, users: Users) -> None:
         with self.lock:
             store = self.writable(name)
-            if store.spec.column(column) is None:
-                raise NotFound("column", f"{name}.{column}", [c.name for c in store.spec.columns])
-            if column.lower() in (k.lower() for k in store.spec.primary_key):
-                raise BadArgument(column, "a column outside the primary key", column)
+            narrower = without_column(store.spec, column)
             _check_unused(store, users)
-            kept = tuple(c for c in store.spec.columns if c.name.lower() != column.lower())
-            self._change(store, kept, lambda: store.drop_column(column))
+            self._change(store, narrower, lambda: store.drop_column(column))
 
     def ingest(self, name: str, body: bytes, key: str | None, form: str = "json") -> Receipt:
         """Append JSON lines or ``csv``; acknowledged when durable. A key stands for one body."""
@@ -240,10 +232,10 @@ class Datasets(Mapping[str, DatasetStore]):
         except KeyReused:
             raise KeyReused(key) from None
 
-    def _change(self, store: DatasetStore, columns: tuple[Column, ...], apply: Callable[[], None]) -> None:
+    def _change(self, store: DatasetStore, changed: DatasetSpec, apply: Callable[[], None]) -> None:
         """The catalog first: after a crash in between, the store follows it when it is opened."""
         former = store.spec
-        self._ledger.write(lambda tx: catalog.replace_dataset(tx, replace(former, columns=columns)))
+        self._ledger.write(lambda tx: catalog.replace_dataset(tx, changed))
         try:
             apply()
         except Exception:

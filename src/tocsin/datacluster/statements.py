@@ -6,7 +6,6 @@ A statement that fails changes nothing. Dropping what is in use is refused with 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -82,9 +81,7 @@ class Statements:
     def _add_column(self, s: st.AlterDatasetAddColumn, _: Principal) -> Answer:
         if s.if_not_exists and self._datasets[s.name].spec.column(s.column.name):
             return _done(f"column {s.column.name} exists already")
-        spec = self._datasets[s.name].spec
-        wider = replace(spec, columns=(*spec.columns, s.column))
-        self._channels.change_dataset(wider, lambda: self._datasets.add_column(s.name, s.column))
+        self._channels.add_column(s.name, s.column)
         return _done(f"added column {s.column.name} to {s.name}")
 
     def _drop_column(self, s: st.AlterDatasetDropColumn, _: Principal) -> Answer:

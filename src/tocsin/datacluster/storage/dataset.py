@@ -30,7 +30,7 @@ from tocsin.datacluster.storage.manifest import Manifest
 from tocsin.datacluster.storage.records import Records
 from tocsin.datacluster.storage.state import KeyedState
 from tocsin.datacluster.storage.tail import cut
-from tocsin.errors import BadArgument, BadRecords, Unavailable
+from tocsin.errors import AlreadyExists, BadArgument, BadRecords, NotFound, Unavailable
 from tocsin.model.catalog import Column, DatasetSpec
 
 
@@ -212,10 +212,6 @@ class DatasetStore:
         """Nobody will ask for a window that starts before ``seq``; ``None``: nobody asks for windows."""
         self._keep_from = seq
 
-    def roll(self) -> None:
-        """Close the active segment, so that the next compaction takes it."""
-        self._records.log.roll()
-
     def compact(self) -> bool:
         """Move the records of closed segments to Parquet; whether there was anything to move."""
         with self._compactor.lock:
@@ -248,15 +244,10 @@ class DatasetStore:
 
     def add_column(self, column: Column) -> None:
         """Old records read NULL in it."""
-        if column.not_null:
-            raise BadArgument(column.name, "a column that may be NULL, since old records have no value", "NOT NULL")
-        self._change(replace(self.spec, columns=(*self.spec.columns, column)))
+        self._change(with_column(self.spec, column))
 
     def drop_column(self, name: str) -> None:
-        if name.lower() in (key.lower() for key in self.spec.primary_key):
-            raise BadArgument(name, "a column outside the primary key", "a part of it")
-        kept = tuple(c for c in self.spec.columns if c.name.lower() != name.lower())
-        self._change(replace(self.spec, columns=kept))
+        self._change(without_column(self.spec, name))
 
     @property
     def _manifest(self) -> Manifest:
@@ -325,6 +316,24 @@ class DatasetStore:
         with self._compactor.lock, self._lock:
             self._records.change(spec)
             self._state = None
+
+
+def with_column(spec: DatasetSpec, column: Column) -> DatasetSpec:
+    """The dataset with one more column, or why that cannot be."""
+    if spec.column(column.name):
+        raise AlreadyExists("column", f"{spec.name}.{column.name}")
+    if column.not_null:
+        raise BadArgument(column.name, "a column that may be NULL, since old records have no value", "NOT NULL")
+    return replace(spec, columns=(*spec.columns, column))
+
+
+def without_column(spec: DatasetSpec, name: str) -> DatasetSpec:
+    """The dataset with one column less, or why that cannot be."""
+    if spec.column(name) is None:
+        raise NotFound("column", f"{spec.name}.{name}", [c.name for c in spec.columns])
+    if name.lower() in (key.lower() for key in spec.primary_key):
+        raise BadArgument(name, "a column outside the primary key", "a part of it")
+    return replace(spec, columns=tuple(c for c in spec.columns if c.name.lower() != name.lower()))
 
 
 def _beside(table: pa.Table, before: pa.Table) -> pa.Table:

@@ -5,7 +5,8 @@ Rules kept here:
 * The newest ``max_keys`` are known, none older than ``max_age_s``.
 * A feed's keys name the feed and the number of the batch. Those of a feed's last batch stay however old
   they are and however many came since: the source may repeat that batch, and no earlier one, after any time.
-* A key may come with a digest of what was sent. The same key with another digest is ``KeyReused``.
+* A key may come with a digest of what was sent. The same key with another digest is ``KeyReused``; without a digest
+  it stands for whatever came under it.
 
 Both parts of a key lie in the frame that they speak for, so they are durable with its records or not at all.
 """
@@ -50,8 +51,13 @@ class RememberedKey:
         return Appended(self.first, self.first + self.count - 1, self.count, is_duplicate=True)
 
     def check(self, digest: str) -> None:
-        if digest and self.digest and digest != self.digest:
-            raise KeyReused(self.key)
+        check_digests(self.key, self.digest, digest)
+
+
+def check_digests(key: str, known: str, given: str) -> None:
+    """``KeyReused`` where both are known and differ."""
+    if known and given and known != given:
+        raise KeyReused(key)
 
 
 def feed_key(feed_id: str, batch: int) -> str:

@@ -20,10 +20,10 @@ from tocsin.clock import Clock
 from tocsin.datacluster.storage import faults, losses, segments
 from tocsin.datacluster.storage.files import is_full, make_directory, storage_full, sync_directory
 from tocsin.datacluster.storage.frames import Frame
-from tocsin.datacluster.storage.idempotency import Appended, RememberedKey, RememberedKeys, split_key
+from tocsin.datacluster.storage.idempotency import Appended, RememberedKey, RememberedKeys, check_digests, split_key
 from tocsin.datacluster.storage.losses import Loss
 from tocsin.datacluster.storage.segments import SUFFIX, FrameRef, Segment
-from tocsin.errors import Corrupt, KeyReused, Unavailable
+from tocsin.errors import Corrupt, Unavailable
 
 Show = Callable[[], None]
 
@@ -204,8 +204,8 @@ class RecordLog:
 
     def _is_known(self, key: str, digest: str, group: Mapping[str, str]) -> bool:
         """Whether a key was used before, or by an earlier one of its group."""
-        if key in group and digest != group[key]:
-            raise KeyReused(key)
+        if key in group:
+            check_digests(key, group[key], digest)
         return key in group or self._keys.find(key, digest) is not None
 
     def _write(self, group: list[Frame]) -> None:

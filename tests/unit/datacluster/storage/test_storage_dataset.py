@@ -43,7 +43,7 @@ class Store:
         self.store = self._open(spec or self.store.spec)
 
     def compact(self) -> None:
-        self.store.roll()
+        self.store._records.log.roll()
         assert self.store.compact()
 
 

@@ -7,7 +7,9 @@ import pytest
 
 from tocsin.clock import VirtualClock
 from tocsin.datacluster.storage.dataset import DatasetStore, StoreOptions
-from tocsin.datacluster.storage.idempotency import feed_key
+from tocsin.datacluster.storage.frames import Frame, Kind
+from tocsin.datacluster.storage.idempotency import RememberedKeys, feed_key, joined_key
+from tocsin.datacluster.storage.recordlog import RecordLog, _Waiting
 from tocsin.errors import KeyReused
 from tocsin.model.catalog import Column, DatasetSpec
 from tocsin.model.types import SqlType
@@ -31,7 +33,7 @@ class Reports:
 
     def reopen(self, *, compacted: bool) -> None:
         if compacted:
-            self.store.roll()
+            self.store._records.log.roll()
             assert self.store.compact()
         self.store.close()
         self.open()
@@ -82,3 +84,12 @@ def test_a_later_batch_of_a_feed_frees_the_earlier_ones(reports: Reports) -> Non
     reports.forget()
     known = reports.store._records.log.keys_through(reports.store.head)
     assert [k.key for k in known if k.key.startswith("feed")] == [f"{feed_key('f', 10)}/0"]
+
+
+@pytest.mark.parametrize(("first", "second"), [("", "one"), ("one", "")])
+def test_a_key_of_the_same_group_is_held_to_the_same_rule(tmp_path: Path, first: str, second: str) -> None:
+    log = RecordLog(tmp_path, VirtualClock(0.0), RememberedKeys(VirtualClock(0.0), 10, 60.0), prepare=lambda _: None)
+    waiting = [_Waiting(Frame(Kind.RECORDS, 1, 0, 1, 0, joined_key("k", digest), b"x")) for digest in (first, second)]
+    fresh, again = log._placed(waiting)
+    assert ([p.waiting for p in fresh], again, waiting[1].error) == (waiting[:1], waiting[1:], None)
+    log.close()

@@ -100,7 +100,7 @@ def test_what_is_left_of_a_cut_off_frame_is_kept_and_named(tmp_path: Path, end: 
 def test_compaction_goes_over_the_hole_and_retention_ends_the_fault(tmp_path: Path) -> None:
     store = cut_off(tmp_path, 2)
     fill(store, 60)
-    store.roll()
+    store._records.log.roll()
     assert store.compact()
     assert numbers(store.now()) == [(1, 1), (2, 2), (6, 60)]
     store.close()
