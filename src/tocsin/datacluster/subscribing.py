@@ -174,7 +174,7 @@ def _check_pins(spec: ChannelSpec, grants: Sequence[Mapping[int, Any]], values: 
     for asked in values if all(grants) else ():
         if not any(all(asked[place] == must for place, must in grant.items()) for grant in grants):
             place = next(place for place, must in grants[0].items() if asked[place] != must)
-            raise BadArgument(spec.parameters[place].name, "the value that the token pins it to", asked[place])
+            raise Refused(f"the token pins {spec.parameters[place].name!r}, and {asked[place]!r:.120} is not its value")
 
 
 def _check_owner(tx: Tx, ids: Sequence[str], who: Principal) -> None:

@@ -55,7 +55,7 @@ def test_an_id_stays_with_its_owner_and_broker(world: Subscribed) -> None:
 def test_two_pinned_grants_are_two_ways_in(world: Subscribed) -> None:
     who = ann(PIN, OF_BOSS, boss="eve")
     assert subscribe(world, who, "ann", 1) != subscribe(world, who, "eve", 1)
-    with pytest.raises(BadArgument, match="the value that the token pins it to"):
+    with pytest.raises(Refused, match="the token pins 'user', and 'bob' is not its value"):
         subscribe(world, who, "bob", 1)
 
 

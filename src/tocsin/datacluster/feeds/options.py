@@ -7,6 +7,7 @@ except those that exactly-once delivery rests on, which Spark itself refuses.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from tocsin.errors import BadArgument, nearest
 from tocsin.model.catalog import FeedSpec
 from tocsin.units import parse_duration, parse_size
 
+_ESCAPED, _SET, _CHOICE = re.compile(r"\\.", re.DOTALL), re.compile(r"\[[!^]?([^\[\]]+)\]"), re.compile(r"\{[^{}]*\}")
 FORMATS = ("json", "csv", "parquet")
 
 
@@ -101,7 +103,7 @@ def _directory(given: Mapping[str, str]) -> DirectoryOptions:
     return DirectoryOptions(
         path=default.path,
         format=_one_of(given.get("format", default.format), FORMATS),
-        pattern=given.get("pattern"),
+        pattern=_pattern(given),
         max_files_per_trigger=files,
         max_bytes_per_trigger=_size(given, "max_bytes_per_trigger", default.max_bytes_per_trigger),
         max_file_bytes=_size(given, "max_file_bytes", default.max_file_bytes),
@@ -123,6 +125,25 @@ def _kafka(given: Mapping[str, str], client: tuple[tuple[str, str], ...]) -> Kaf
         trigger_s=_trigger(given, default.trigger_s),
         client=client,
     )
+
+
+def _pattern(given: Mapping[str, str]) -> str | None:
+    """The pattern if it is a glob as Hadoop reads them; a feed with another would fail for ever."""
+    pattern = given.get("pattern")
+    if pattern is not None and not _is_glob(pattern):
+        expected = "a glob: *, ?, [a-z], {one,other}, and a backslash before what is meant as it is"
+        raise BadArgument("feed option pattern", expected, pattern)
+    return pattern
+
+
+def _is_glob(pattern: str) -> bool:
+    """Whether sets and choices are closed, and ranges go upward."""
+    plain = _ESCAPED.sub("_", pattern)
+    is_upward = all(low <= high for one in _SET.findall(plain) for low, high in re.findall("(.)-(.)", one))
+    rest = _SET.sub("", plain)
+    while _CHOICE.search(rest):
+        rest = _CHOICE.sub("", rest)
+    return is_upward and not set(rest) & {"[", "{", "\\"}
 
 
 def _needed(given: Mapping[str, str], name: str, meaning: str) -> str:

@@ -24,6 +24,11 @@ def kafka(*options: tuple[str, str]) -> FeedSpec:
             DirectoryOptions("in", "csv", max_files_per_trigger=3, max_file_bytes=10**6, trigger_s=5.0),
             id="names ignore case and underscores",
         ),
+        pytest.param(
+            directory(pattern=r"{a,[!b-d]*}-(\{?).{csv,}"),
+            DirectoryOptions("in", pattern=r"{a,[!b-d]*}-(\{?).{csv,}"),
+            id="a pattern is a glob",
+        ),
         pytest.param(kafka(), KafkaOptions("h:9092", "t"), id="a topic begins at its earliest message"),
         pytest.param(
             kafka(("startingOffsets", "latest"), ("kafka.security.protocol", "SSL")),
@@ -46,6 +51,10 @@ def test_feed_options(feed: FeedSpec, expected: object) -> None:
             directory(max_files_per_trigger="1", max_bytes_per_trigger="1 MB"), "not both", id="a batch has one limit"
         ),
         pytest.param(directory(max_file_bytes="2 GiB"), "at most 1 GiB", id="a file has to fit into memory"),
+        *(
+            pytest.param(directory(pattern=pattern), "a glob", id=f"{pattern} is no glob")
+            for pattern in ("{{{[[", "a{b", "[a", "[z-a]", "a\\")
+        ),
         pytest.param(directory(trigger="5"), "a duration", id="a number without a unit is refused"),
         pytest.param(FeedSpec("f", "d", "directory"), "the directory to watch", id="the path is needed"),
         pytest.param(FeedSpec("f", "d", "kafka", (("topic", "t"),)), "host:port", id="servers are needed"),
