@@ -37,9 +37,13 @@ from difflib import get_close_matches
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """``"; did you mean 'x'?"`` for the closest known word, or an empty string."""
-    close = get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    """``"; did you mean 'x'?"`` for the closest known word in any case, as it is known, or an empty string."""
+    folded = {one.casefold(): one for one in known}
+    close = get_close_matches(word.casefold(), list(folded), n=1, cutoff=0.6)
+    return f"; did you mean {folded[close[0]]!r}?" if close else ""
+
+
+_NOTHING = object()
 
 
 class TocsinError(Exception):
@@ -147,14 +151,17 @@ class InUse(TocsinError):
 
 
 class BadArgument(TocsinError):
+    """``got`` is the value, left out where there was none; ``because`` says what is wrong with it."""
+
     code = "bad-argument"
 
-    def __init__(self, name: str, expected: str, got: object) -> None:
-        self.name, self.expected, self.got = name, expected, got
+    def __init__(self, name: str, expected: str, got: object = _NOTHING, *, because: str = "") -> None:
+        self.name, self.expected, self.got, self.because = name, expected, got, because
         super().__init__(name, expected)
 
     def __str__(self) -> str:
-        return f"{self.name}: expected {self.expected}, got {self.got!r:.120}"
+        came = "" if self.got is _NOTHING else f", got {self.got!r:.120}"
+        return f"{self.name}: expected {self.expected}{came}{self.because and f' ({self.because})'}"
 
 
 class BadRecords(TocsinError):

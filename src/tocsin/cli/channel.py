@@ -14,7 +14,7 @@ from tocsin.cli.output import cell, console, print_json, print_table, visible
 
 app = typer.Typer(help="List and explain [bold]channels[/bold].", no_args_is_help=True, cls=Group)
 
-_COLUMNS = ("name", "mode", "state", "strategy", "subscriptions", "backends", "executions", "lag", "problem")
+_COLUMNS = ("channel", "mode", "state", "strategy", "subscriptions", "backends", "executions", "lag_s", "problem")
 
 
 @app.command("list", cls=Command)
@@ -32,7 +32,7 @@ def list_channels(
     if as_json:
         print_json(found)
         return
-    shown = [{**one, "lag": f"{one.get('lag_s') or 0.0:.1f} s"} for one in found]
+    shown = [{**one, "channel": one["name"]} for one in found]
     print_table(_COLUMNS, [[one.get(name) for name in _COLUMNS] for one in shown])
 
 

@@ -7,6 +7,7 @@ Errors that the cluster reports are told by their ``detail``.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -17,12 +18,13 @@ import httpx
 
 from tocsin import tokens
 from tocsin.config import Config, is_loopback
-from tocsin.errors import TocsinError, Unavailable
+from tocsin.errors import BadArgument, TocsinError, Unavailable
 
 LOCAL_TTL_S = 3600.0
 MAX_ATTEMPTS = 8
 _RETRIED = (429, 503)
 _ADVICE = "name the cluster's data directory with --data-dir, or give a token with --token or TOCSIN_TOKEN"
+_ADDRESS = re.compile(r"https?://[^/\s]", re.IGNORECASE)
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
@@ -110,6 +112,8 @@ class ClusterClient:
 def connect(config: Config, url: str | None, token: str | None) -> ClusterClient:
     """A client for the cluster that these options and the configuration name."""
     chosen = url or default_url(config)
+    if not _ADDRESS.match(chosen):
+        raise BadArgument("--url", f"a URL such as {default_url(config)}", chosen)
     return ClusterClient(chosen, token or _local_token(config, chosen))
 
 

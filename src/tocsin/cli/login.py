@@ -34,7 +34,7 @@ def login(
         login_path(chosen).unlink(missing_ok=True)
         return
     if token is None:
-        raise BadArgument("--token", "the token to keep", None)
+        raise BadArgument("--token", "the token to keep")
     options = session_options(chosen, coordinator, broker, token, None)
     found = asyncio.run(_try(options))
     path = keep(chosen, Kept(token, options["coordinator"], options["broker"]))

@@ -34,7 +34,7 @@ from tocsin.cli import (
 )
 from tocsin.cli.commands import Command, Group
 from tocsin.cli.output import tell
-from tocsin.errors import TocsinError
+from tocsin.errors import ConfigError, TocsinError
 
 app = typer.Typer(
     name="tocsin",
@@ -84,6 +84,10 @@ def main() -> None:
     """Run one command and exit."""
     try:
         app()
+    except ConfigError as error:
+        for problem in error.problems:
+            tell(problem)
+        sys.exit(1)
     except TocsinError as error:
         tell(str(error))
         sys.exit(1)

@@ -32,6 +32,7 @@ _SUFFIXES = {
     ".parquet": "parquet",
 }
 _PARQUET_ROWS = 10_000
+_BATCH_RECORDS = 20_000  # the cluster has a limit, too
 
 
 class Piece(NamedTuple):
@@ -89,14 +90,14 @@ def opened(file: Path) -> Iterator[Source]:
     try:
         raw = file.open("rb")
     except OSError as error:
-        raise BadArgument("FILE", "a file that can be read", f"{file}: {error.strerror}") from None
+        raise BadArgument("FILE", "a file that can be read", str(file), because=error.strerror or "") from None
     with raw:
         data = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if file.suffix == ".gz" else raw
         yield Source(raw, data, file.stat().st_size)
 
 
 def batches(source: Source, form: str, limit: int) -> Iterator[Batch]:
-    """Batches of at most ``limit`` bytes, or of one record where that is longer."""
+    """Batches of at most ``limit`` bytes, or of one record where that is longer, and never of very many records."""
     readers: dict[str, Callable[[BinaryIO], Iterator[Piece]]] = {
         "jsonl": _json_lines,
         "csv": _csv_rows,
@@ -105,14 +106,14 @@ def batches(source: Source, form: str, limit: int) -> Iterator[Batch]:
     try:
         yield from _grouped(readers[form](source.data), limit, has_header=form == "csv")
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise BadArgument("FILE", "a whole gzip file", str(error)) from None
+        raise BadArgument("FILE", "a whole gzip file", because=str(error)) from None
 
 
 def _grouped(pieces: Iterator[Piece], limit: int, *, has_header: bool = False) -> Iterator[Batch]:
     header = next((one for one in pieces if one.text.strip()), Piece(b"", 0)) if has_header else Piece(b"", 0)
     held, size, lines = [header], len(header.text), header.lines
     for piece in pieces:
-        if len(held) > 1 and size + len(piece.text) > limit:
+        if len(held) > 1 and (size + len(piece.text) > limit or len(held) > _BATCH_RECORDS):
             yield from _batch(held, lines)
             held, size, lines = [header], len(header.text), lines + sum(one.lines for one in held[1:])
         held.append(piece)
@@ -165,7 +166,7 @@ def _parquet_lines(data: BinaryIO) -> Iterator[Piece]:
         for rows in parquet.ParquetFile(data).iter_batches(_PARQUET_ROWS):
             yield from (Piece(_line(row)) for row in rows.to_pylist())
     except pyarrow.ArrowException as error:
-        raise BadArgument("FILE", "Parquet", str(error)) from None
+        raise BadArgument("FILE", "Parquet", because=str(error)) from None
 
 
 def _line(record: dict[str, Any]) -> bytes:

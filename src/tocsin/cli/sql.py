@@ -34,7 +34,7 @@ def sql(
         raise BadArgument("FILE", "either a file or --command, not both", str(file))
     with connection(url, token, config, data_dir, sets) as client:
         if command is not None:
-            _run(client, command, as_json, "command")
+            _run(client, command, as_json)
         elif file is None and sys.stdin.isatty():
             _shell(client)
         else:
@@ -45,11 +45,12 @@ def _read(file: Path | None) -> str:
     try:
         return sys.stdin.read() if file in (None, Path("-")) else Path(str(file)).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise BadArgument("FILE", "a readable file of statements in UTF-8", f"{file}: {error}") from None
+        because = error.strerror or "" if isinstance(error, OSError) else str(error)
+        raise BadArgument("FILE", "a file of statements in UTF-8", str(file or "-"), because=because) from None
 
 
-def _run(client: ClusterClient, text: str, as_json: bool, source: str) -> None:
-    """Print each answer as it comes; of a script that stops, those before the failure."""
+def _run(client: ClusterClient, text: str, as_json: bool, source: str | None = None) -> None:
+    """Print each answer as it comes; of a script that stops, those before the failure, and its ``source``."""
     answers = []
     try:
         for answer in run_script(client, text):
@@ -57,6 +58,8 @@ def _run(client: ClusterClient, text: str, as_json: bool, source: str) -> None:
             if not as_json:
                 print_answer(answer)
     except (ClusterProblem, ScriptStopped) as problem:
+        if source is None:
+            raise
         raise ScriptStopped(problem, source) from None
     finally:
         if as_json:

@@ -42,7 +42,7 @@ def token(
     ttl_s = parse_duration(ttl, "--ttl") if ttl else chosen.auth.token_ttl
     capabilities: list[tokens.Capability] = [*(can or []), *(parse_pin(text) for text in pin or [])]
     if not capabilities:
-        raise BadArgument("--can", "at least one capability, with --can or --pin", None)
+        raise BadArgument("--can", "at least one capability, such as --can broker:b1, or --pin")
     claims = dict(_pair("--claim", text) for text in claim or [])
     minted = tokens.mint(_secret(chosen.secret_path), subject, capabilities, ttl_s, claims=claims)
     if as_json:

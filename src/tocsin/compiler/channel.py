@@ -75,7 +75,7 @@ def _understood(
     source = Source(spec.query, options.query_start or Span(1, 1))
     parameters = {p.name: p.type for p in spec.parameters}
     tree = parse_query(source, options.max_query_chars, options.max_depth)
-    validate(source, tree, parameters, catalog)
+    validate(source, tree, parameters, {name: dataset.name for name, dataset in catalog.items()})
     hide_aliases(source, tree)
     schema = {name: dataset.columns for name, dataset in catalog.items()}
     resolved, columns = resolve(source, tree, schema, parameters)

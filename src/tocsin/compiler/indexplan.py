@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 
 from tocsin.compiler.arrange import arrange
 from tocsin.compiler.drivers import attach_relations, is_new_table
 from tocsin.compiler.functions import expand, print_sql
-from tocsin.compiler.index import Conditions, NotIndexable, split_conditions
+from tocsin.compiler.index import PROBE, Conditions, NotIndexable, split_conditions
 from tocsin.compiler.plan import SEQUENCE, IndexPlan
 from tocsin.compiler.problem import Problem, flat_name
 from tocsin.compiler.ranking import detach, finished
@@ -49,7 +51,13 @@ def _write(problem: Problem, select: exp.Select, found: Conditions) -> IndexPlan
     relation = _driving_relation(problem, select)
     sql = _sql(problem, select, found)
     filter_sql, probes, outputs = simple or (None, (), ())
-    return IndexPlan(sql, spec, simple is not None, relation, filter_sql, probes, outputs)
+    return IndexPlan(sql, spec, _conditions(found), simple is not None, relation, filter_sql, probes, outputs)
+
+
+def _conditions(found: Conditions) -> tuple[str, ...]:
+    expressions = {name: node.sql(dialect="spark") for name, node, _ in found.probes}
+    names = re.compile(rf"\b{PROBE}\d+\b")
+    return tuple(names.sub(lambda name: expressions[name[0]], str(one)) for one in found.predicates)
 
 
 def _why(found: Conditions) -> str:

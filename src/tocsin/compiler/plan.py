@@ -85,11 +85,13 @@ class IndexPlan:
     ``sql`` yields ``__seq``, one column for each probe named in ``spec`` and the channel's columns.
     Where ``is_simple``, the same is said as parts over the one relation ``relation`` with no join, so
     that many channels share a scan: ``filter_sql`` (or ``None``), ``probes`` and ``outputs`` as
-    (name, SQL expression) pairs, columns unqualified.
+    (name, SQL expression) pairs, columns unqualified. ``conditions`` are the predicates
+    over the query's columns, for people.
     """
 
     sql: str
     spec: IndexSpec
+    conditions: tuple[str, ...]
     is_simple: bool
     relation: str
     filter_sql: str | None

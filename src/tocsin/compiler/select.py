@@ -6,6 +6,7 @@ channel's results and subscriptions; the caller provides a view for each one tha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -14,11 +15,14 @@ from sqlglot import exp
 from tocsin.compiler.drivers import DATASET, VIEW, Catalog, attach_relations
 from tocsin.compiler.functions import expand, print_sql
 from tocsin.compiler.names import resolve
-from tocsin.compiler.parse import Source, parse_query
+from tocsin.compiler.parse import DIALECT, Source, parse_query
 from tocsin.compiler.plan import Relation, View
 from tocsin.compiler.validate import check_no_is_new, validate
 from tocsin.errors import Span
 from tocsin.model.catalog import Column
+
+_LONGEST_NAME = 100
+_PLAIN = re.compile(r"[\w ()*+/%<>=,.-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +52,12 @@ def compile_select(
     source = Source(sql, query_start or Span(1, 1))
     tree = parse_query(source, max_query_chars, max_depth)
     schema = {name: dataset.columns for name, dataset in catalog.items()} | extras
-    validate(source, tree, {}, schema)
+    written = {
+        name.lower(): name for name in (*(dataset.name for dataset in catalog.values()), *(extra_relations or {}))
+    }
+    validate(source, tree, {}, written)
     check_no_is_new(source, tree)
-    resolved, columns = resolve(source, tree, schema, {})
+    resolved, columns = resolve(source, tree, schema, {}, _spark_name)
     used = _attach_extras(resolved, extras)
     relations = _attach_datasets(resolved, catalog)
     for projection, name in zip(resolved.selects, columns, strict=True):
@@ -62,6 +69,23 @@ def compile_select(
 def extra_view(name: str) -> str:
     """The view that stands for an extra relation."""
     return f"tocsin_extra_{name.lower()}"
+
+
+def _spark_name(expression: exp.Expr) -> str | None:
+    """What Spark would call an output, as ``count(1)`` or ``sum((a + 1))``; ``None`` where that is no plain text."""
+
+    def as_spark(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Column):
+            return exp.column(node.name)
+        if isinstance(node, exp.Star):
+            return exp.Literal.number(1)
+        return exp.paren(node, copy=False) if isinstance(node, exp.Binary) and not is_in_parens(node) else node
+
+    def is_in_parens(node: exp.Expr) -> bool:
+        return isinstance(node.parent, exp.Paren)
+
+    text = expression.transform(as_spark).sql(dialect=DIALECT, normalize_functions="lower", comments=False)
+    return text if len(text) <= _LONGEST_NAME and _PLAIN.fullmatch(text) else None
 
 
 def _attach_extras(tree: exp.Query, extras: Mapping[str, object]) -> tuple[tuple[str, str], ...]:

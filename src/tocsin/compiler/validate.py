@@ -62,8 +62,8 @@ _CAST_TYPES = words(
 )
 
 
-def validate(source: Source, tree: exp.Query, parameters: Mapping[str, SqlType], names: Mapping[str, object]) -> None:
-    """InvalidQuery unless every part of the tree is allowed; ``names`` are the known relations.
+def validate(source: Source, tree: exp.Query, parameters: Mapping[str, SqlType], names: Mapping[str, str]) -> None:
+    """InvalidQuery unless every part of the tree is allowed; ``names`` are the known relations, by lower-case name.
 
     Parameters come out spelled as they were declared.
     """
@@ -107,7 +107,7 @@ def _readable(node: exp.Expr) -> str:
     return words.strip().upper()
 
 
-def _cte_names(source: Source, tree: exp.Query, names: Mapping[str, object]) -> set[str]:
+def _cte_names(source: Source, tree: exp.Query, names: Mapping[str, str]) -> set[str]:
     found: set[str] = set()
     for with_ in tree.find_all(exp.With):
         if with_.recursive:
@@ -120,14 +120,14 @@ def _cte_names(source: Source, tree: exp.Query, names: Mapping[str, object]) -> 
     return found
 
 
-def _check_table(source: Source, node: exp.Table, names: Mapping[str, object], ctes: set[str]) -> None:
+def _check_table(source: Source, node: exp.Table, names: Mapping[str, str], ctes: set[str]) -> None:
     if not isinstance(node.this, exp.Identifier):
         if our_function(node.this):
             return
         raise source.invalid("a table function is not allowed in FROM", node, "a dataset, or LATERAL VIEW explode(…)")
     name = node.name.lower()
     if name not in names and name not in ctes:
-        raise source.invalid(f"there is no dataset {node.name!r}{nearest(name, [*names, *ctes])}", node)
+        raise source.invalid(f"there is no dataset {node.name!r}{nearest(name, [*names.values(), *ctes])}", node)
 
 
 def _check_parameter(source: Source, node: exp.Placeholder, parameters: Mapping[str, SqlType]) -> None:
@@ -135,8 +135,9 @@ def _check_parameter(source: Source, node: exp.Placeholder, parameters: Mapping[
         raise source.invalid("a positional parameter is not allowed", node.parent, "a named one such as :place")
     declared = {name.lower(): name for name in parameters}
     if node.name.lower() not in declared:
+        close = nearest(node.name, parameters)
         known = "one of " + ", ".join(f":{name}" for name in parameters) if parameters else "no parameter at all"
-        raise source.invalid(f"there is no parameter :{node.name}{nearest(node.name, parameters)}", node, known)
+        raise source.invalid(f"there is no parameter :{node.name}{close}", node, None if close else known)
     node.set("this", declared[node.name.lower()])
 
 

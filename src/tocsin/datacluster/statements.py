@@ -101,7 +101,7 @@ class Statements:
         columns = s.columns or tuple(c.name for c in self._datasets[s.name].spec.columns)
         for row in s.rows:
             if len(row) != len(columns):
-                raise BadArgument(s.name, f"{len(columns)} values ({', '.join(columns)})", f"{len(row)} values")
+                raise BadArgument(s.name, f"{len(columns)} values ({', '.join(columns)})", len(row))
         receipt = self._datasets.insert(s.name, [dict(zip(columns, row, strict=True)) for row in s.rows])
         return _done(f"inserted {counted(receipt.accepted, 'record')} into {s.name}")
 

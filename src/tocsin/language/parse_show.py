@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tocsin.errors import SyntaxProblem
 from tocsin.language.cursor import Cursor
 from tocsin.language.parse_channel import CHANNEL_NAME
 from tocsin.language.parse_dataset import DATASET_NAME
@@ -17,12 +18,20 @@ _NARROWED = {
 
 def show(c: Cursor) -> Statement:
     c.expect("SHOW")
-    what = c.choose({shown.value.split()[0]: shown for shown in Shown})
+    what = next((shown for shown in Shown if shown.value.split()[0] == c.token.keyword), None)
+    if what is None:
+        raise _not_shown(c)
     c.expect(*what.value.split())
     narrowed = what in _NARROWED and c.accept("OF")
     name_span = c.span()
     name = c.name(_NARROWED[what]) if narrowed else None
     return Show(what, name, span=c.first_span, name_span=name_span)
+
+
+def _not_shown(c: Cursor) -> SyntaxProblem:
+    for shown in Shown:
+        c.tried(shown.value)
+    return c.unexpected()
 
 
 def describe(c: Cursor) -> Statement:

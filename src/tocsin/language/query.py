@@ -23,9 +23,11 @@ def query_text(c: Cursor) -> str:
 
 def _check_brackets(c: Cursor, tokens: list[Token]) -> None:
     opened: list[Token] = []
-    for token in tokens:
+    for token, after in zip(tokens, c.rest()[1:], strict=True):
         if token.kind is not Kind.SYMBOL:
             continue
+        if token.text == "," and _ends_a_list(after):
+            raise c.problem("nothing follows this ','", at=token, expected="another item, or no comma")
         if token.text in _CLOSING:
             opened.append(token)
             _check_depth(c, opened)
@@ -33,6 +35,12 @@ def _check_brackets(c: Cursor, tokens: list[Token]) -> None:
             raise c.problem(f"nothing is open that {token.text!r} closes", at=token)
     if opened:
         raise c.problem(f"this {opened[-1].text!r} is not closed", at=opened[-1], expected=_CLOSING[opened[-1].text])
+
+
+def _ends_a_list(token: Token) -> bool:
+    """sqlglot passes over a comma in front of these."""
+    is_closing = token.kind is Kind.SYMBOL and token.text in _CLOSING.values()
+    return is_closing or token.kind is Kind.END or token.keyword in ("FROM", "WHERE", "HAVING")
 
 
 def _check_depth(c: Cursor, opened: list[Token]) -> None:

@@ -41,7 +41,7 @@ def test_a_token_that_may_not_is_refused_with_the_reason(run, api, tmp_path):
 
 def test_a_wrong_token_is_told_without_repeating_it(run, api):
     refused = run("sql", "-c", "SHOW DATASETS", "--url", api, "--token", "aa.bb.cc").exception
-    assert (refused.problem.status, "aa.bb.cc" in str(refused)) == (401, False)
+    assert (refused.status, "aa.bb.cc" in str(refused)) == (401, False)
     assert all(way in str(refused) for way in ("--token", "--data-dir", "TOCSIN_TOKEN"))
 
 

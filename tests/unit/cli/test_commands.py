@@ -227,11 +227,6 @@ def test_status_shows_totals_and_fails_while_not_ready(run, cluster):
     assert (result.exit_code, "Spark starts" in result.stdout) == (1, True)
 
 
-def test_channels_are_listed(run, cluster):
-    cluster.on("GET", "/channels", {"channels": [{"name": "Fires", "mode": "continuous", "lag_s": 1.5}]})
-    assert "1.5 s" in run("channel", "list", "--url", cluster.url).stdout
-
-
 def test_a_channel_is_explained(run, cluster):
     explanation = {"strategy": "index", "sql": "SELECT *\nFROM x", "executions": [{"matched": 7}], "empty": []}
     cluster.on("GET", "/channels/Near%20Me/explain", {"channel": "Near Me", "explanation": explanation})
@@ -281,3 +276,34 @@ def test_doctor_tells_a_cluster_from_a_stranger_on_the_port(run, cluster):
 )
 def test_a_cluster_with_bad_settings_does_not_start(run, arguments):
     assert isinstance(run("cluster", *arguments).exception, ConfigError)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (
+            ["sql", "none.sql"],
+            "FILE: expected a file of statements in UTF-8, got 'none.sql' (No such file or directory)",
+        ),
+        (["sql", "-c", "SHOW FEEDS", "--url", "foo"], "--url: expected a URL such as http://127.0.0.1:8420, got 'foo'"),
+        (["token", "b1"], "--can: expected at least one capability, such as --can broker:b1, or --pin"),
+    ],
+)
+def test_errors_say_what_is_wrong_once(run, arguments, told):
+    assert str(run(*arguments).exception) == told
+
+
+def test_an_error_of_a_command_has_no_file_in_front(run, cluster):
+    cluster.on("POST", "/statements", {"detail": "line 1, column 1: no"}, status=400)
+    assert str(run("sql", "-c", "SHOE", "--url", cluster.url).exception) == "line 1, column 1: no"
+
+
+@pytest.mark.parametrize("command", ["show", "check"])
+def test_the_configuration_is_told_for_a_data_directory(run, command):
+    assert run("config", command, "--data-dir", "other").exit_code == 0
+
+
+def test_channels_have_the_columns_of_show_channels(run, cluster):
+    cluster.on("GET", "/channels", {"channels": [{"name": "ByKind", "lag_s": 0.25}]})
+    listed = run("channel", "list", "--url", cluster.url).stdout
+    assert all(word in listed for word in ("channel", "ByKind", "lag_s", "0.25"))

@@ -66,3 +66,8 @@ def test_a_reader_that_leaves_early_is_no_error_worth_a_traceback():
     command = f"{sys.executable} -m tocsin.cli.main config docs | true"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
     assert "Traceback" not in done.stderr
+
+
+def test_every_problem_of_the_settings_is_a_line_of_its_own():
+    told = tocsin("config", "check", "--set", "cluster.prot=1", "--set", "http.foo=2").stderr.splitlines()
+    assert [line.startswith("tocsin: command line: unknown key") for line in told] == [True, True]

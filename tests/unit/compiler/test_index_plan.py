@@ -26,6 +26,21 @@ def where(condition: str) -> str:
 
 
 @pytest.mark.parametrize(
+    "condition",
+    [
+        "r.eventtype = :t",
+        "r.eventtype IN (:l)",
+        "r.sev >= :k",
+        "has_word(r.text, :t)",
+        "distance(r.x, r.y, :x, :y) < :d",
+    ],
+)
+def test_conditions_are_told_by_the_columns_of_the_query(condition: str) -> None:
+    joined = f"SELECT r.id, s.name FROM Reports r JOIN Shelters s ON r.x = s.x WHERE {condition}"
+    assert index(where(condition)).conditions == index(joined).conditions == (condition,)
+
+
+@pytest.mark.parametrize(
     ("condition", "predicates"),
     [
         pytest.param("r.eventType = :t", [Equal("__k0", "t")], id="equality"),

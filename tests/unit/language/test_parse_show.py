@@ -31,6 +31,7 @@ def test_parse(text: str, expected: Statement) -> None:
 @pytest.mark.parametrize(
     ("text", "column", "words"),
     [
+        ("SHOW TABLES", 6, "EXECUTIONS or DEAD LETTERS"),
         ("SHOW CHANELS", 6, "did you mean 'CHANNELS'"),
         ("SHOW DEAD LETERS", 11, "expected LETTERS"),
         ("SHOW DATASETS OF x", 15, "unexpected 'OF'; expected ';'"),

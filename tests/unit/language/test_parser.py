@@ -92,3 +92,22 @@ def test_a_script_is_bounded_in_bytes() -> None:
 )
 def test_complete_statement(text: str, expected: bool) -> None:
     assert complete_statement(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("query", "column"),
+    [
+        ("SELECT kind, FROM r", 12),
+        ("SELECT f(a,) FROM r", 11),
+        ("SELECT a FROM r ORDER BY a,", 27),
+        ("SELECT a FROM r, WHERE a = 1", 16),
+    ],
+)
+def test_a_comma_that_nothing_follows_is_refused(query: str, column: int) -> None:
+    with pytest.raises(SyntaxProblem, match="nothing follows this ','") as caught:
+        parse_script(query)
+    assert caught.value.span == Span(1, column)
+
+
+def test_commas_in_strings_names_and_between_items_are_fine() -> None:
+    parse_script("SELECT 'a,', `b,`, [1, 2], f(c, d) FROM r, s WHERE x IN (1, 2)")
