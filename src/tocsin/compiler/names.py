@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 from sqlglot.errors import OptimizeError
@@ -25,15 +25,19 @@ _RESERVED = {SUBSCRIPTION, SEQUENCE, ORDINAL}
 _NAMED = re.compile(r"(?:Unknown column|Ambiguous column|Column|Cannot automatically join|Cannot resolve):? '?(\w+)'?")
 
 Schema = Mapping[str, tuple[Column, ...]]
+Unnamed = Callable[[exp.Expr], str | None]
 
 
 def resolve(
-    source: Source, tree: exp.Query, schema: Schema, parameters: Mapping[str, SqlType]
+    source: Source, tree: exp.Query, schema: Schema, parameters: Mapping[str, SqlType], unnamed: Unnamed | None = None
 ) -> tuple[exp.Query, tuple[str, ...]]:
-    """The tree with qualified columns, and the names of its outputs as the user would spell them."""
+    """The tree with qualified columns, and the names of its outputs as the user would spell them.
+
+    An output without a name gets that of its place, or what ``unnamed`` calls it.
+    """
     _expand_lists(source, tree, parameters)
+    _name_outputs(tree, unnamed or (lambda _: None))
     spelling = _spelling(tree, schema)
-    _name_outputs(tree)
     known: dict[str, object] = {
         name: {c.name.lower(): str(c.type) for c in columns} for name, columns in schema.items()
     }
@@ -77,11 +81,15 @@ def _spelling(tree: exp.Query, schema: Schema) -> dict[str, str]:
     return spelling
 
 
-def _name_outputs(tree: exp.Query) -> None:
+def _name_outputs(tree: exp.Query, unnamed: Unnamed) -> None:
     select = first_select(tree)
+    taken = {projection.output_name.lower() for projection in select.expressions}
     for number, projection in enumerate(select.expressions, 1):
         if not projection.output_name and not projection.is_star:
-            projection.replace(exp.alias_(projection.copy(), f"column_{number}"))
+            name = unnamed(projection)
+            chosen = name if name and name.lower() not in taken else f"column_{number}"
+            taken.add(chosen.lower())
+            projection.replace(exp.alias_(projection.copy(), chosen, quoted=True))
 
 
 def _outputs(source: Source, tree: exp.Query, spelling: Mapping[str, str]) -> tuple[str, ...]:
