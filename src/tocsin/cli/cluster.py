@@ -7,9 +7,12 @@ from typing import Annotated
 import typer
 
 from tocsin import java
+from tocsin.cli.doctor import check_port
 from tocsin.cli.extras import needs
 from tocsin.cli.logs import configure_logging
 from tocsin.cli.options import ConfigFile, DataDir, Sets, settings
+from tocsin.config import Config
+from tocsin.errors import Unavailable
 
 
 def cluster(
@@ -40,7 +43,15 @@ def cluster(
     }
     chosen = settings(config, sets, flags).config
     configure_logging(chosen.log)
+    _check_port(chosen)
     with needs("cluster"):
         from tocsin.datacluster.server import run
     java.use()
     run(chosen)
+
+
+def _check_port(config: Config) -> None:
+    """Told before Spark is loaded, and with the name of who is there."""
+    state, finding = check_port(config)
+    if state != "ok":
+        raise Unavailable(f"{finding}; choose another port with --port")

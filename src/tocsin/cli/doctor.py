@@ -58,7 +58,7 @@ def examine(config: Config) -> list[Finding]:
         "data directory": _data_dir,
         "secret": _secret,
         "disk": _disk,
-        "port": _port,
+        "port": check_port,
     }
     return [Finding(what, *check(config)) for what, check in checks.items()]
 
@@ -109,7 +109,8 @@ def _disk(config: Config) -> tuple[str, str]:
     return state, f"{free / 1e9:.1f} GB free (at least {format_size(LOW_DISK_BYTES)} is comfortable)"
 
 
-def _port(config: Config) -> tuple[str, str]:
+def check_port(config: Config) -> tuple[str, str]:
+    """Whether the cluster can listen where it should, or who does already."""
     host, port = config.cluster.host, config.cluster.port
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -23,12 +23,14 @@ from tocsin.datacluster.ticker import Ticker
 from tocsin.errors import NotFound
 from tocsin.language.printer import retention_sql, to_sql
 from tocsin.language.statements import CreateChannel, CreateDataset, Shown
+from tocsin.model.types import SqlType
 from tocsin.tokens import Principal
 from tocsin.units import counted, format_duration
 
 JoinPlanOf = Callable[[PreparedChannel], str | None]
 _RECENT = 10
 _LISTED = 1000
+_MOMENT = SqlType("TIMESTAMP")
 _DATASETS = ("dataset", "kind", "records", "head", "rejected", "retain", "problem")
 _CHANNELS = ("channel", "mode", "state", "strategy", "subscriptions", "backends", "executions", "lag_s", "problem")
 _BROKERS = ("broker", "url", "subscriptions", "waiting", "problem")
@@ -120,6 +122,7 @@ class Showing:
         mode = "continuous" if spec.continuous else f"every {format_duration(spec.period_s or 0)}"
         problem = self._faulted(channel) or channel.problem
         state = "paused" if channel.is_paused else "failing" if problem else "running"
+        problem = problem or self._ticker.waits_for(channel)
         return ChannelView(
             spec.name, tuple((p.name, str(p.type)) for p in spec.parameters), mode, spec.push, state, channel.strategy,
             channel.subscriptions.subscriptions, channel.subscriptions.backends, channel.head,
@@ -166,7 +169,7 @@ class Showing:
         chosen = [r for r in letters if dataset is None or r["dataset"].lower() == dataset.lower()][-_LISTED:]
         return _table(
             ("dataset", "reason", "raw", "at"),
-            [(r["dataset"], r["reason"], r["raw"], r["at"].isoformat()) for r in chosen],
+            [(r["dataset"], r["reason"], r["raw"], _MOMENT.to_json(r["at"])) for r in chosen],
         )
 
 

@@ -271,6 +271,16 @@ def test_doctor_tells_a_cluster_from_a_stranger_on_the_port(run, cluster):
     assert "in use: tocsin 9.9" in known["finding"]
 
 
+def test_a_second_cluster_on_a_port_is_told_who_is_there(run, cluster):
+    port = cluster.url.rpartition(":")[2]
+    stranger = run("cluster", "--port", port)
+    cluster.on("GET", "/version", {"name": "tocsin", "version": "9.9"})
+    known = run("cluster", "--port", port)
+    assert (stranger.exit_code, known.exit_code) == (1, 1)
+    assert "choose another port with --port" in str(stranger.exception)
+    assert "tocsin 9.9 runs there already; choose another port with --port" in str(known.exception)
+
+
 @pytest.mark.parametrize(
     "arguments", [["--insecure", "--host", "0.0.0.0"], ["--port", "70000"], ["--log-level", "loud"]]
 )

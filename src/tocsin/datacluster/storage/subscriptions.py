@@ -2,7 +2,8 @@
 
 Subscriptions of one channel with equal arguments share one *backend subscription*, numbered densely
 from 1 per channel. When its last holder leaves it becomes inactive but keeps its number, and gets it
-back with the next holder, so its stream goes on. ``version`` is a number of the whole ledger that
+back with the next holder, so its stream goes on, until ``purge`` forgets it: then the same arguments get a
+new number. A number never stands for other arguments. ``version`` is a number of the whole ledger that
 grows with every change of the active set: who knows version ``v`` asks for what changed since.
 
 A subscription counts from the first execution that starts after it was written.
@@ -186,7 +187,7 @@ def list_subscriptions(
 
 
 def backends_since(tx: Tx, channel_id: int, version: int = 0) -> Iterator[BackendRow]:
-    """What changed after ``version``, oldest first; from 0, every one that ever was."""
+    """What changed after ``version``, oldest first; from 0, every one that was not purged."""
     sql = """SELECT no, params_key, active, version FROM backend_subscription
              WHERE channel_id = ? AND version > ? ORDER BY version, no"""
     for no, params_key, active, changed in tx.iterate(sql, (channel_id, version)):

@@ -1,0 +1,31 @@
+"""What SHOW prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tocsin.clock import VirtualClock
+from tocsin.datacluster.datasets import Datasets
+from tocsin.datacluster.showing import Showing
+from tocsin.datacluster.storage.dataset import StoreOptions
+from tocsin.datacluster.storage.ledger import Ledger
+from tocsin.language.statements import Shown
+from tocsin.model.catalog import Column, DatasetSpec
+from tocsin.model.types import SqlType
+from tocsin.tokens import LOCAL_ADMIN
+
+NONE: Any = None
+
+
+def test_dead_letters_have_times_as_everything_in_json(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        datasets = Datasets(tmp_path / "datasets", ledger, VirtualClock(0.0), StoreOptions(), 1000)
+        datasets.open()
+        datasets.create(DatasetSpec("Reports", (Column("n", SqlType("INT")),)))
+        datasets.ingest("Reports", b'{"n": "one"}', None)
+        showing = Showing(ledger, datasets, NONE, NONE, NONE, NONE, NONE, NONE, NONE)
+        answer = showing.show(Shown.DEAD_LETTERS, None, LOCAL_ADMIN)
+        datasets.close()
+    assert answer.columns[-1] == "at"
+    assert [row[-1] for row in answer.rows] == ["1970-01-01T00:00:00Z"]
