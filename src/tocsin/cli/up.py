@@ -60,11 +60,16 @@ def up(
 def _addresses(resolved: Resolved, brokers: int) -> Addresses:
     """The ports that are configured; else the usual ones, or others where those are taken."""
     config, names = resolved.config, broker_names(brokers)
-    usual = [config.cluster.port, config.coordinator.port, *(config.broker.port + n for n in range(brokers))]
+    usual = [config.cluster.port, config.coordinator.port, *_ports(config.broker.port, brokers)]
     sections = ["cluster", "coordinator", *["broker"] * brokers]
     free = zip(sections, usual, free_ports(usual, config.cluster.host), strict=True)
     chosen = [wished if _is_set(resolved, section) else found for section, wished, found in free]
     return Addresses(chosen[0], chosen[1], dict(zip(names, chosen[2:], strict=True)), config.cluster.host)
+
+
+def _ports(first: int, count: int) -> list[int]:
+    """One after the other from the first on; any, where that is 0."""
+    return [first + number if first else 0 for number in range(count)]
 
 
 def _is_set(resolved: Resolved, section: str) -> bool:
