@@ -129,6 +129,16 @@ class Channels:
         low="100ms",
         high="24h",
     )
+    yield_after: Seconds = duration(
+        "10s",
+        "How long others may wait for Spark or a thread before the longest execution is cancelled, as at its limit; "
+        "each time that this ends it, its next try may hold others for twice as long, up to eight times.",
+        low="100ms",
+        high="24h",
+    )
+    slow_backoff_max: Seconds = duration(
+        "10m", "Longest pause of a channel that took too long; it pauses for twice the time that it took.", high="24h"
+    )
     stop_wait: Seconds = duration(
         "5s",
         "How long a drain waits for executions to finish before it cancels them, and how long it, DROP CHANNEL and "
@@ -442,6 +452,10 @@ class Auth:
     leeway: Seconds = duration(
         "30s", "How far clocks may differ when a token's times are checked.", low="0s", high="1h"
     )
+    jwks: str = text("", "File or URL of an identity provider's public keys (JWKS); empty takes our own tokens only.")
+    jwks_refresh: Seconds = duration("5m", "How often the provider's keys are fetched again.", low="10s")
+    issuer: str = text("", "What `iss` of a provider's token must be; empty takes any.")
+    audience: str = text("", "What `aud` of a provider's token must be; empty takes any.")
 
 
 @dataclass(frozen=True, slots=True)

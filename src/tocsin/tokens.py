@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -111,7 +111,11 @@ def verify(token: str, secret: bytes, *, leeway_s: float = 0.0) -> Principal:
     """The principal a token names, or Unauthenticated with the reason."""
     if len(token) > MAX_TOKEN_BYTES:
         raise Unauthenticated(f"the token is longer than {MAX_TOKEN_BYTES} bytes")
-    claims = _claims(token, secret, leeway_s)
+    return principal_of(decoded(token, _usable(secret), [ALGORITHM], leeway_s))
+
+
+def principal_of(claims: Mapping[str, Any]) -> Principal:
+    """Whom verified claims name, and what they grant."""
     if not claims["sub"]:
         raise Unauthenticated("the token names no subject")
     return Principal(claims["sub"], _capabilities(claims.get("capabilities", [])), claims)
@@ -189,10 +193,22 @@ def _usable(secret: bytes) -> bytes:
     return secret
 
 
-def _claims(token: str, secret: bytes, leeway_s: float) -> dict[str, Any]:
-    options: Any = {"require": ["exp", "sub"], "verify_aud": False}
+def decoded(
+    token: str,
+    key: Any,
+    algorithms: Sequence[str],
+    leeway_s: float,
+    *,
+    issuer: str | None = None,
+    audience: str | None = None,
+) -> dict[str, Any]:
+    """The claims of a token that verifies, or Unauthenticated with the reason."""
+    required = ["exp", "sub", *(["iss"] if issuer else []), *(["aud"] if audience else [])]
+    options: Any = {"require": required, "verify_aud": audience is not None}
     try:
-        return jwt.decode(token, _usable(secret), algorithms=[ALGORITHM], leeway=leeway_s, options=options)
+        return jwt.decode(
+            token, key, algorithms=list(algorithms), leeway=leeway_s, options=options, issuer=issuer, audience=audience
+        )
     except jwt.ExpiredSignatureError:
         raise Unauthenticated("the token has expired") from None
     except jwt.ImmatureSignatureError:
@@ -200,7 +216,9 @@ def _claims(token: str, secret: bytes, leeway_s: float) -> dict[str, Any]:
     except jwt.MissingRequiredClaimError as error:
         raise Unauthenticated(f"the token lacks the claim {error.claim!r}") from None
     except jwt.InvalidAlgorithmError:
-        raise Unauthenticated(f"the token is not signed with {ALGORITHM}") from None
+        raise Unauthenticated(f"the token is not signed with {' or '.join(algorithms)}") from None
+    except (jwt.InvalidIssuerError, jwt.InvalidAudienceError):
+        raise Unauthenticated("the token is for somebody else: its iss or aud is not the configured one") from None
     except jwt.InvalidSignatureError:
         raise Unauthenticated("the token's signature does not verify; it was made with another secret") from None
     except (jwt.InvalidTokenError, ValueError, OverflowError):

@@ -14,7 +14,8 @@ from tocsin.broker.server import BrokerServer, make_hub, tls_context, until_sign
 from tocsin.broker.upstream.assembly import Sources
 from tocsin.broker.upstream.routes import MESSAGES, peer_routes
 from tocsin.config import Config
-from tocsin.tokens import ensure_secret, verify
+from tocsin.jwks import verifier
+from tocsin.tokens import ensure_secret
 from tocsin.web.connection import ConnectionLimits
 
 log = logging.getLogger(__name__)
@@ -28,7 +29,7 @@ def run(config: Config) -> None:
 async def serve(config: Config) -> None:
     secret, hub = ensure_secret(config.secret_path), make_hub(config.broker)
     sources = Sources(config, secret, hub)
-    keys = Keys(lambda token: verify(token, secret, leeway_s=config.auth.leeway), secret, config.auth.leeway)
+    keys = Keys(verifier(config.auth, secret), secret, config.auth.leeway)
     core = Core(config.broker, hub, sources.upstreams, sources.directory, keys)
     residents = LocalResidents(core)
     origins = config.http.allowed_origins.split()

@@ -18,8 +18,9 @@ from tocsin.coordinator.rules import Rules
 from tocsin.coordinator.service import Coordinator, ServiceOptions
 from tocsin.coordinator.state import State
 from tocsin.coordinator.store.base import open_store
+from tocsin.jwks import verifier
 from tocsin.policies.registry import placement_policy
-from tocsin.tokens import Principal, ensure_secret, mint, verify
+from tocsin.tokens import ensure_secret, mint
 from tocsin.web.connection import ConnectionLimits
 from tocsin.web.server import ApiServer, ServerOptions, Tls
 
@@ -58,9 +59,6 @@ def make_service(config: Config, secret: bytes) -> Coordinator:
 def make_server(service: Coordinator, config: Config, secret: bytes) -> ApiServer:
     settings, http = config.coordinator, config.http
 
-    def check(token: str) -> Principal:
-        return verify(token, secret, leeway_s=config.auth.leeway)
-
     async def beside() -> None:
         try:
             await service.run()
@@ -69,7 +67,7 @@ def make_server(service: Coordinator, config: Config, secret: bytes) -> ApiServe
 
     app = create_app(
         service,
-        verify=check,
+        verify=verifier(config.auth, secret),
         insecure=settings.insecure,
         limits=ApiLimits(settings.max_body_bytes, http.body_timeout, settings.max_wait),
         configured=configured(settings),

@@ -13,7 +13,8 @@ from tocsin.datacluster.api.limits import ApiLimits
 from tocsin.datacluster.cluster import Cluster
 from tocsin.datacluster.spark.session import SPARK_IS_GONE, wait_for_jvm
 from tocsin.errors import Unavailable
-from tocsin.tokens import Principal, ensure_secret, read_secret, verify
+from tocsin.jwks import verifier
+from tocsin.tokens import ensure_secret, read_secret
 from tocsin.web.connection import ConnectionLimits
 from tocsin.web.server import ApiServer, ServerOptions, Tls
 
@@ -62,12 +63,9 @@ def make_server(cluster: Cluster, config: Config) -> ApiServer:
     """The HTTP interface of a cluster, which must be open before it runs."""
     secret = read_secret(config.secret_path)
 
-    def check(token: str) -> Principal:
-        return verify(token, secret, leeway_s=config.auth.leeway)
-
     app = create_app(
         cluster,
-        verify=check,
+        verify=verifier(config.auth, secret),
         insecure=config.cluster.insecure,
         limits=ApiLimits.of(config),
         metrics=cluster.metrics,
