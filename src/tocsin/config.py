@@ -342,7 +342,7 @@ class Broker:
         "2ms", "Under load, notifications wait so long for others to leave with them.", low="0ms", high="1s"
     )
     write_buffer: Bytes = size(
-        "64 kB", "Bytes of one connection given to the system before it counts as slow.", low="1 kB", high="64 MB"
+        "64 kB", "Bytes that a slow or returning connection is given before it has to read.", low="1 kB", high="64 MB"
     )
     outbox_bytes: Bytes = size(
         "256 kB", "Bytes that wait for a slow connection; beyond it the backlog is shed.", low="1 kB", high="1 GB"

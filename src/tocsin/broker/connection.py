@@ -22,7 +22,6 @@ from tocsin.broker.entries import Entry, frame_of
 from tocsin.broker.handshake import wire_log
 from tocsin.broker.outlet import Outlet
 from tocsin.broker.session import Session
-from tocsin.broker.stream import Write
 from tocsin.protocol.codec import encoded, text_frame
 from tocsin.protocol.codes import BAD_MESSAGE, INTERNAL, SILENT, TOO_BIG, TOO_MANY, Code
 from tocsin.protocol.messages import FromBroker
@@ -35,20 +34,23 @@ _DATA = (Opcode.TEXT, Opcode.BINARY, Opcode.CONT)
 
 
 class Connection(Outlet):
-    __slots__ = ("_allowance", "_closes_at", "_counted_at", "_heard_at", "_parser", "_parts")
+    __slots__ = ("_allowance", "_closes_at", "_counted_at", "_descriptor", "_heard_at", "_parser", "_parts")
 
     def __init__(self, core: Core) -> None:
         super().__init__(core)
         self._parser = ServerProtocol(state=OPEN, max_size=core.settings.max_message_bytes, logger=wire_log)
         self._parts: bytearray | None = None  # of a message in several frames
         self._heard_at = self._counted_at = core.now()
+        self._descriptor: int | None = None
         self._allowance = 2 * core.settings.max_messages_per_s
         self._closes_at: float | None = None
         self.session = Session(core, self)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
-        self.transport.set_write_buffer_limits(high=self.core.settings.write_buffer)
+        self._descriptor = _plain_socket(self.transport)
+        is_direct = self._descriptor is not None  # then whatever the transport has to hold makes the connection slow
+        self.transport.set_write_buffer_limits(high=0 if is_direct else self.core.settings.write_buffer)
         self.core.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -73,8 +75,8 @@ class Connection(Outlet):
     # --- out ----------------------------------------------------------------------------------------------
 
     @property
-    def fast_write(self) -> Write | None:
-        return self.transport.write if self._outbox is None and not self.is_over else None
+    def descriptor(self) -> int | None:
+        return self._descriptor if self._outbox is None and not self.is_over else None
 
     def encode(self, entries: Iterable[Entry]) -> bytes:
         return b"".join([frame_of(e) for e in entries])
@@ -176,3 +178,10 @@ class Connection(Outlet):
             self.session.left()
             self._outbox = None
             self._wake()
+
+
+def _plain_socket(transport: asyncio.Transport) -> int | None:
+    """The descriptor of a connection without TLS."""
+    socket = transport.get_extra_info("socket")
+    is_plain = socket is not None and transport.get_extra_info("sslcontext") is None
+    return int(socket.fileno()) if is_plain else None

@@ -13,7 +13,7 @@ from tocsin.broker.cache import Cache
 from tocsin.broker.entries import Entry
 from tocsin.broker.metering import Meters, MovingRate
 from tocsin.broker.ports import Item
-from tocsin.broker.stream import Stream
+from tocsin.broker.stream import Stream, flush
 from tocsin.protocol.messages import Hole
 
 Schedule = Callable[[float, Callable[[], None]], object]
@@ -98,7 +98,7 @@ class Hub:
         """Send everything that waits, now."""
         dirty, self._dirty = self._dirty, []
         self._flushed_at = self._now()
-        self.sent(sum([stream.flush() for stream in dirty]))
+        self.sent(flush(dirty))
 
     def sent(self, wire_bytes: int) -> None:
         if wire_bytes:

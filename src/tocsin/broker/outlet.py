@@ -1,8 +1,7 @@
 """The way out to one connection: straight to its socket, or into an outbox while its peer reads slowly.
 
-The socket's buffer is bounded by ``write_buffer``; what does not fit waits in the outbox, which sheds. So
-what a slow connection costs is bounded, and nobody else waits for it. Several writes to a socket within one
-turn of the loop leave in one system call: the transport joins them.
+What the system does not take at once waits in the outbox, which sheds, and goes out by ``write_buffer`` bytes. So
+what a slow connection costs is bounded, and nobody else waits for it.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING
 from tocsin.broker import entries as made
 from tocsin.broker.entries import Entry
 from tocsin.broker.outbox import Outbox
-from tocsin.broker.stream import Write
 from tocsin.protocol.codes import SLOW, Code
 from tocsin.protocol.messages import FromBroker
 
@@ -63,8 +61,12 @@ class Outlet(asyncio.Protocol):
     # --- the way out --------------------------------------------------------------------------------------
 
     @property
-    def fast_write(self) -> Write | None:
+    def descriptor(self) -> int | None:
         return None
+
+    def rest(self, data: bytes) -> None:
+        if not self.transport.is_closing():
+            self.transport.write(data)
 
     @property
     def is_ready(self) -> bool:

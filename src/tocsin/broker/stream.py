@@ -4,31 +4,36 @@ Rules kept here:
 
 * ``position`` is that of the last entry taken in, though the entry may still wait for the tick.
 * Who joins does so after what waits has gone out, so nobody gets an entry at or before where it stands.
-* A follower is in exactly one of ``fast``, ``slow`` and ``joining``. The fast ones are kept as the functions
-  that write to their sockets: a delivery to one of them makes no object.
+* A follower is in exactly one of ``fast``, ``slow`` and ``joining``. The fast ones are kept as their sockets'
+  descriptors: a delivery to one of them makes no object.
+* A fast follower has nothing that waits elsewhere, or a frame written straight to its socket would overtake it.
 * Who is ``joining`` stands elsewhere than the stream: past it (it comes from a broker that was ahead), or before
   it with nothing between. Its first entry is made for it; then it is fast or slow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from tocsin.broker.cache import Recent
 from tocsin.broker.entries import Entry, from_position
 from tocsin.broker.metering import MovingRate
+from tocsin.broker.sockets import Left, write_each, write_same
 from tocsin.protocol.targets import Target
-
-Write = Callable[[bytes], object]
 
 
 class Outlet(Protocol):
     """A connection, as a stream sees it."""
 
     @property
-    def fast_write(self) -> Write | None:
-        """Takes frames as they are, as long as it is not None."""
+    def descriptor(self) -> int | None:
+        """Its socket, which takes frames as they are, as long as it is not None."""
+        ...
+
+    def rest(self, data: bytes) -> None:
+        """Send what its socket did not take."""
         ...
 
     def push(self, entries: Sequence[Entry]) -> None: ...
@@ -42,7 +47,7 @@ class Stream:
         self.reported_rate = 0.0
         self.recent = Recent()
         self.holders: dict[str, Holders] = {}  # by the target's key: several targets may name one stream
-        self.fast: dict[Outlet, Write] = {}
+        self.fast: dict[Outlet, int] = {}
         self.slow: set[Outlet] = set()
         self.joining: dict[Outlet, str] = {}
         self.waiting: list[Entry] = []
@@ -56,28 +61,14 @@ class Stream:
         self.position = entries[-1].through
         self.waiting.extend(entries)
 
-    def flush(self) -> int:
-        """Send what waits, in one write a follower; returns the bytes given to fast ones."""
+    def take(self) -> Batch:
+        """What waits, from now on the caller's to send to those who follow now."""
         entries, self.waiting = self.waiting, []
-        if not entries:
-            return 0
-        data = b"".join([e.frame for e in entries])
-        writes = list(self.fast.values())  # a write may slow its connection down, which changes ``fast``
-        slow = list(self.slow) if self.slow else ()
-        for write in writes:
-            try:
-                write(data)
-            except RuntimeError:  # its socket is closed already, and the connection's end is on its way
-                continue
-        for outlet in slow:
-            outlet.push(entries)
-        if self.joining:
-            self._let_in(entries)
-        return len(data) * len(writes)
+        return Batch(self, entries, b"".join([e.frame for e in entries]), list(self.slow))
 
     def join(self, outlet: Outlet, position: str) -> int:
         """Follow from ``position``, between which and here there is nothing. What waited goes out, as in ``flush``."""
-        sent = self.flush()
+        sent = flush([self])
         if position == self.position:
             self.resort(outlet)
         else:
@@ -93,25 +84,74 @@ class Stream:
         """Put a live follower where it belongs now: it became slow, or fast again."""
         if outlet in self.joining:
             return
-        write = outlet.fast_write
-        if write is None:
+        descriptor = outlet.descriptor
+        if descriptor is None:
             self.fast.pop(outlet, None)
             self.slow.add(outlet)
         else:
             self.slow.discard(outlet)
-            self.fast[outlet] = write
+            self.fast[outlet] = descriptor
 
     def standing(self, outlet: Outlet) -> str:
         """Where a live follower stands."""
         return self.joining.get(outlet, self.position)
 
-    def _let_in(self, entries: Sequence[Entry]) -> None:
+    def let_in(self, entries: Sequence[Entry]) -> None:
+        """Send their first entries to those who are joining."""
         for outlet, position in list(self.joining.items()):
             due = [e for e in entries if e.through > position]
             if due and outlet in self.joining:
                 del self.joining[outlet]
                 self.resort(outlet)
                 outlet.push([from_position(due[0], position), *due[1:]])
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """``data`` is what the fast ones get; ``slow`` is who was slow before it was sent."""
+
+    stream: Stream
+    entries: Sequence[Entry]
+    data: bytes
+    slow: Sequence[Outlet]
+
+    def hand_on(self) -> None:
+        """Send to all but the fast ones."""
+        for outlet in self.slow:
+            outlet.push(self.entries)
+        if self.stream.joining:
+            self.stream.let_in(self.entries)
+
+
+def flush(streams: Iterable[Stream]) -> int:
+    """Send what waits, in one write a fast follower of any of them; returns the bytes given to those."""
+    batches = [stream.take() for stream in streams if stream.waiting]
+    given = sum([len(batch.data) * len(batch.stream.fast) for batch in batches])
+    if len(batches) == 1:
+        left = write_same(batches[0].data, batches[0].stream.fast.values())
+    else:
+        left = write_each(_joined(batches))
+    if left:
+        _give_back(batches, left)
+    for batch in batches:
+        batch.hand_on()
+    return given
+
+
+def _joined(batches: Iterable[Batch]) -> dict[int, list[bytes]]:
+    """What each socket gets of all batches."""
+    parts: dict[int, list[bytes]] = {}
+    for batch in batches:
+        for descriptor in batch.stream.fast.values():
+            parts.setdefault(descriptor, []).append(batch.data)
+    return parts
+
+
+def _give_back(batches: Iterable[Batch], left: Left) -> None:
+    """Sockets that did not take all are their connections' to wait for, which slows these down."""
+    outlets = {descriptor: outlet for batch in batches for outlet, descriptor in batch.stream.fast.items()}
+    for descriptor, data in left:
+        outlets[descriptor].rest(data)
 
 
 class Holders:

@@ -4,7 +4,9 @@ A client applies the protocol's rule to every message; the laws are its complain
 """
 
 import asyncio
+import socket
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 
@@ -51,17 +53,18 @@ class Reader:
 
 @dataclass(eq=False)
 class Pipe:
-    """An outlet without a socket: paused when told to."""
+    """An outlet with a socket of its own: paused when told to, which it reads before anything is done to it."""
 
     reader: Reader
     follow: Follow | None = None
     limits: OutboxLimits = field(default_factory=lambda: OutboxLimits(600, 10**9, 200))
     outbox: Outbox | None = None
     woken: asyncio.Event = field(default_factory=asyncio.Event)
+    ends: tuple[socket.socket, socket.socket] = field(default_factory=socket.socketpair)
 
     @property
-    def fast_write(self):
-        return self._write if self.outbox is None else None
+    def descriptor(self) -> int | None:
+        return self.ends[0].fileno() if self.outbox is None else None
 
     @property
     def is_ready(self) -> bool:
@@ -73,6 +76,7 @@ class Pipe:
             await self.woken.wait()
 
     def push(self, entries: Sequence[Entry]) -> None:
+        self.drain()
         if self.outbox is None:
             for entry in entries:
                 self.reader.read(frame_of(entry))
@@ -80,6 +84,7 @@ class Pipe:
             self.outbox.push(entries)
 
     def pause(self) -> None:
+        self.drain()
         if self.outbox is None:
             self.outbox = Outbox(self.limits)
             if self.follow:
@@ -94,11 +99,20 @@ class Pipe:
             self.follow.resort()
         self.woken.set()
 
-    def _write(self, data: bytes) -> None:
+    def drain(self) -> None:
+        """Read every frame that was written to the socket."""
+        data = b""
+        with suppress(BlockingIOError):
+            while True:
+                data += self.ends[1].recv(1 << 16, socket.MSG_DONTWAIT)
         while data:
             size = len(data) - len(body_of(data)) + _length(data)
             self.reader.read(data[:size])
             data = data[size:]
+
+    def close(self) -> None:
+        for end in self.ends:
+            end.close()
 
 
 def _length(data: bytes) -> int:
@@ -175,6 +189,7 @@ class Story:
             await asyncio.sleep(0)
         ahead = self.truth[-1] if self.truth else place(0)
         for pipe in self.readers:
+            pipe.drain()
             reader, start = pipe.reader, pipe.start
             due = [p for p in self.truth if p > start]
             assert len(reader.taken) + reader.gapped == len(due)
@@ -192,8 +207,12 @@ ACTIONS = st.sampled_from(["join", "deliver", "deliver", "tick", "tick", "yield"
 def test_delivered_and_gapped_are_all_in_order_and_none_twice(seed, cache_bytes, page_items, actions):
     async def story():
         told = Story(seed, cache_bytes, page_items)
-        for action in actions:
-            await told.act(action)
-        await told.finish()
+        try:
+            for action in actions:
+                await told.act(action)
+            await told.finish()
+        finally:
+            for pipe in told.readers:
+                pipe.close()
 
     asyncio.run(story())

@@ -1,3 +1,6 @@
+import socket
+from contextlib import suppress
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,14 +14,28 @@ from tocsin.protocol.messages import Gap, Hole
 
 
 class Ear:
-    """A follower that is always fast."""
+    """A follower that is always fast, with a socket that keeps writes apart."""
 
-    def __init__(self) -> None:
-        self.heard: list[bytes] = []
-        self.fast_write = self.heard.append
+    def __init__(self, kind: socket.SocketKind = socket.SOCK_DGRAM) -> None:
+        self.near, self.far = socket.socketpair(socket.AF_UNIX, kind)
+        self.near.setblocking(False)
+        self.descriptor = self.near.fileno()
+        self.rests: list[bytes] = []
+        self._heard: list[bytes] = []
+
+    @property
+    def heard(self) -> list[bytes]:
+        with suppress(BlockingIOError):
+            while data := self.far.recv(1 << 20, socket.MSG_DONTWAIT):
+                self._heard.append(data)
+        return self._heard
+
+    def rest(self, data: bytes) -> None:
+        self.rests.append(data)
 
     def push(self, entries) -> None:
-        self.heard.extend(e.frame for e in entries)
+        for entry in entries:
+            self.near.send(entry.frame)
 
 
 class Scene:
@@ -43,7 +60,7 @@ def test_what_comes_within_a_tick_leaves_in_one_write_of_the_same_bytes():
     scene.hub.deliver("s", [("3", b"3")])
     assert scene.tick() == 0.0
     assert [len(ear.heard) for ear in ears] == [1, 1]
-    assert ears[0].heard[0] is ears[1].heard[0]
+    assert ears[0].heard[0] == ears[1].heard[0]
     assert ears[0].heard[0].count(b"notification") == 3
     scene.hub.deliver("s", [("4", b"4")])
     assert scene.tick() == 0.01
@@ -77,21 +94,38 @@ def test_a_gap_moves_everyone_over_its_holes():
     assert b'"after":"6"' in ear.heard[0]
 
 
-def test_one_closed_socket_does_not_keep_others_from_hearing():
-    scene, ear = Scene(), Ear()
-
-    class Gone(Ear):
-        def fast_write(self, data: bytes) -> None:
-            raise RuntimeError("the handler is closed")
-
-        def __init__(self) -> None: ...
-
-    stream = scene.hub.open("s", "0")
-    stream.join(Gone(), "0")
-    stream.join(ear, "0")
+def test_streams_of_one_tick_leave_in_one_write_to_who_follows_several():
+    scene, both, one = Scene(), Ear(), Ear()
+    for name in "st":
+        scene.hub.open(name, "0").join(both, "0")
+    scene.hub["t"].join(one, "0")
     scene.hub.deliver("s", [("1", b"1")])
+    scene.hub.deliver("t", [("1", b"2"), ("2", b"3")])
     scene.tick()
-    assert len(ear.heard) == 1
+    (together,), (alone,) = both.heard, one.heard
+    assert together.endswith(alone)
+    assert (together.count(b"notification"), alone.count(b"notification")) == (3, 2)
+    assert scene.hub.meters.wire_bytes == len(together) + len(alone)
+
+
+def test_what_a_socket_does_not_take_is_left_to_its_connection():
+    scene, broken, full, ear = Scene(), Ear(), Ear(socket.SOCK_STREAM), Ear()
+    broken.far.close()
+    full.near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    for name in "st":
+        for follower in (broken, full, ear):
+            scene.hub.open(name, "0").join(follower, "0")
+    scene.hub.deliver("s", [("1", b"1" * 100_000)])
+    scene.tick()
+    (frame,), (rest,) = ear.heard, full.rests
+    assert 0 < len(rest) < len(frame)
+    assert b"".join(full.heard) + rest == frame
+    assert broken.rests == [frame]
+    scene.hub.deliver("s", [("2", b"2")])
+    scene.hub.deliver("t", [("1", b"3")])
+    scene.tick()
+    assert broken.rests[1] == ear.heard[1]
+    assert len(ear.heard) == 2
 
 
 @given(
