@@ -19,7 +19,8 @@
     ├── LimitExceeded            a request is over a stated limit (413 or 429 over HTTP)
     ├── StorageFull              the disk is full; nothing was acknowledged
     ├── ExecutionFailed          a channel's Spark job failed; carries channel and SQL
-    │   └── ExecutionStopped     it was told to stop, which is no fault of the channel
+    │   ├── ExecutionStopped     it was told to stop, which is no fault of the channel
+    │   └── ExecutionTooLong     it was cancelled at a limit of time
     ├── Corrupt                  stored data does not verify
     ├── BrokerRefused            a broker refused a request; carries its code
     ├── SessionEnded             a broker ended the session for good; carries the number
@@ -207,6 +208,10 @@ class ExecutionFailed(TocsinError):
 
 class ExecutionStopped(ExecutionFailed):
     """Its channel was paused, replaced or dropped, or the cluster stops."""
+
+
+class ExecutionTooLong(ExecutionFailed):
+    """It took too long, by itself or for those who waited."""
 
 
 class Corrupt(TocsinError):

@@ -155,13 +155,15 @@ class Cluster:
         config, root, clock, ledger = self._config, self._directory.root, self._clock, self._ledger
         limits = config.channels
         options = EngineOptions(config.outbox.notify_max_ids, config.results.inline_size, limits.driver_records)
-        self._jobs = Jobs(self._spark, limits.execution_limit)
+        self._jobs = Jobs(self._spark, limits.execution_limit, limits.yield_after)
         self._engine = Engine(self._spark, self._datasets, self._jobs, options)
         self._executor = Executor(
             ledger, self._engine, self._jobs, self._datasets, root / "results", clock, limits.max_window_records,
             config.outbox.max_waiting,
         )  # fmt: skip
-        schedule = Schedule(limits.tick_min_interval, limits.retry_backoff_min, limits.retry_backoff_max)
+        schedule = Schedule(
+            limits.tick_min_interval, limits.retry_backoff_min, limits.retry_backoff_max, limits.slow_backoff_max
+        )
         self._ticker = Ticker(
             schedule, self._executor, self._jobs, clock, self._ticked, parallel_jobs=2, stop_wait_s=limits.stop_wait
         )

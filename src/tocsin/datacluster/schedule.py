@@ -6,7 +6,8 @@ Rules it keeps:
   or waits, is coalesced with the one before: it is counted, and nothing is queued.
 - A continuous channel is due when data has arrived, at the earliest ``min_gap_s`` after it last started;
   what arrives while it runs makes it due again when it has finished.
-- A channel never runs twice at once. A failing one is retried with doubling back-off, alone.
+- A channel never runs twice at once. A failing one is retried with doubling back-off, alone; one that only took
+  too long pauses for at least twice the time that it took, since that was taken from others.
 - Channels of one group (same driving dataset, same strategy) that are due together start together.
 
 Lag is how long the oldest due tick of a channel has been waiting or running.
@@ -36,8 +37,10 @@ class _Entry:
 class Schedule:
     """The timetable of all channels of a cluster."""
 
-    def __init__(self, min_gap_s: float, backoff_min_s: float, backoff_max_s: float) -> None:
-        self._min_gap_s = min_gap_s
+    def __init__(
+        self, min_gap_s: float, backoff_min_s: float, backoff_max_s: float, slow_backoff_max_s: float = 600.0
+    ) -> None:
+        self._min_gap_s, self._slow_backoff_max_s = min_gap_s, slow_backoff_max_s
         self._backoff_min_s, self._backoff_max_s = backoff_min_s, backoff_max_s
         self._entries: dict[int, _Entry] = {}
 
@@ -88,13 +91,14 @@ class Schedule:
         if has_more and entry.period_s is None and entry.due_at is None:
             entry.due_at = now
 
-    def failed(self, channel: int, now: float) -> float:
-        """The channel failed; gives the seconds until it is tried again."""
+    def failed(self, channel: int, now: float, took_s: float = 0.0) -> float:
+        """The channel failed, after ``took_s`` if that was too long; gives the seconds until it is tried again."""
         entry = self._entries.get(channel)
         if entry is None:
             return 0.0
         entry.failures += 1
         wait = min(self._backoff_max_s, self._backoff_min_s * 2.0 ** min(entry.failures - 1, 30))
+        wait = max(wait, min(self._slow_backoff_max_s, 2 * took_s))
         entry.due_at = entry.running_since_due if entry.running_since_due is not None else now
         entry.is_running, entry.running_since_due, entry.retry_at = False, None, now + wait
         return wait

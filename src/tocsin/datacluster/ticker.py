@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
@@ -23,10 +24,11 @@ from tocsin.datacluster.channel import Channel
 from tocsin.datacluster.executor import Executor, Tick
 from tocsin.datacluster.schedule import Schedule
 from tocsin.datacluster.spark.jobs import Jobs
-from tocsin.errors import ExecutionFailed
+from tocsin.errors import ExecutionFailed, ExecutionTooLong
 
 log = logging.getLogger(__name__)
 _LONGEST_WAIT_S = 60.0
+_NOTABLE_LAG_S = 1.0
 
 
 class Ticker:
@@ -38,13 +40,14 @@ class Ticker:
         self._clock, self._on_tick, self._stop_wait_s = clock, on_tick, stop_wait_s
         self._channels: dict[int, Channel] = {}
         self._runs: dict[int, int] = {}  # channel → serial number of the run that counts
-        self._queued: set[int] = set()  # channels whose run waits for a thread of its pool
+        self._queued: dict[int, float] = {}  # channels whose run waits for a thread of its pool, since when
         self._serial = count(1)
         self._changed = threading.Condition()
         self._is_stopping = False
         self._pool = ThreadPoolExecutor(parallel_jobs, thread_name_prefix="tick")
         self._retries = ThreadPoolExecutor(1, thread_name_prefix="retry")
         self._thread = threading.Thread(target=self._loop, name="ticker", daemon=True)
+        jobs.queued_since = self._queued_since
 
     def start(self) -> None:
         self._thread.start()
@@ -115,6 +118,17 @@ class Ticker:
                 return 0.0
             return self._schedule.lag_s(channel.id, self._clock.monotonic())
 
+    def waits_for(self, channel: Channel) -> str | None:
+        """Which others keep a channel waiting, in words."""
+        others = self._jobs.waited_for
+        if not others or channel.spec.name in others or self.lag_s(channel) < _NOTABLE_LAG_S:
+            return None
+        return f"waits for {', '.join(sorted(others))}, whose execution holds Spark"
+
+    def _queued_since(self) -> float | None:
+        with self._changed:
+            return min(self._queued.values(), default=None)
+
     def coalesced(self, channel: Channel) -> int:
         with self._changed:
             return self._schedule.coalesced(channel.id)
@@ -135,7 +149,7 @@ class Ticker:
     def _begun(self, members: Sequence[int]) -> tuple[ThreadPoolExecutor, list[Channel], int]:
         serial = next(self._serial)
         self._runs.update(dict.fromkeys(members, serial))
-        self._queued.update(members)
+        self._queued.update(dict.fromkeys(members, time.monotonic()))
         pool = self._retries if any(self._schedule.failures(c) for c in members) else self._pool
         return pool, [self._channels[c] for c in members], serial
 
@@ -149,7 +163,7 @@ class Ticker:
     def _give_up(self, channel: int) -> None:
         """The channel's run, if any, counts no more: one that waits is not begun, one that goes on is nobody's."""
         self._runs.pop(channel, None)
-        self._queued.discard(channel)
+        self._queued.pop(channel, None)
 
     def _wait_until_ended(self, channels: Sequence[int]) -> bool:
         """Whether none of ``channels`` runs any more, waiting a while for it."""
@@ -176,7 +190,8 @@ class Ticker:
         """Those that were not taken out while the run waited."""
         with self._changed:
             channels = [c for c in waiting if self._runs.get(c.id) == serial]
-            self._queued.difference_update(c.id for c in channels)
+            for channel in channels:
+                self._queued.pop(channel.id, None)
             return channels
 
     def _ended(self, tick: Tick, serial: int) -> None:
@@ -192,6 +207,7 @@ class Ticker:
                 self._schedule.finished(tick.channel.id, now, has_more=tick.has_more)
             else:
                 tick.channel.problem = tick.problem.problem
-                wait = self._schedule.failed(tick.channel.id, now)
+                is_slow = isinstance(tick.problem, ExecutionTooLong)
+                wait = self._schedule.failed(tick.channel.id, now, took_s=tick.duration_s if is_slow else 0.0)
                 log.warning("channel %s failed, next try in %.1f s: %s", tick.channel.spec.name, wait, tick.problem)
             self._changed.notify_all()

@@ -96,6 +96,16 @@ def test_a_failing_channel_backs_off_alone_and_the_others_go_on() -> None:
     assert waits == [2.0, 4.0, 8.0, 8.0, 8.0]
 
 
+def test_a_channel_that_took_too_long_pauses_for_twice_the_time() -> None:
+    timetable = schedule(slow_backoff_max_s=60.0)
+    timetable.add(1, "a", None, now=0.0)
+    waits = []
+    for took_s in (10.0, 20.0, 300.0):
+        timetable.start_due(1000.0)
+        waits.append(timetable.failed(1, 0.0, took_s=took_s))
+    assert waits == [20.0, 40.0, 60.0]
+
+
 def test_a_paused_channel_does_not_start_and_a_resumed_one_does() -> None:
     timetable = schedule()
     timetable.add(1, "a", None, now=0.0)

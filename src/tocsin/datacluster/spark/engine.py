@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.compiler.plan import ORDINAL, SEQUENCE, SUBSCRIPTION
 from tocsin.datacluster.spark.factorise import Factorised, factorise
-from tocsin.datacluster.spark.jobs import JobEnded, Jobs, Stopped
+from tocsin.datacluster.spark.jobs import JobEnded, Jobs, OverLimit, Stopped
 from tocsin.datacluster.spark.prepared import PreparedChannel, bound_sql, timestamp_sql
 from tocsin.datacluster.spark.projection import Projections
 from tocsin.datacluster.spark.reasons import reason
@@ -34,7 +34,7 @@ from tocsin.datacluster.spark.worker import SUMMARY_SQL, Probe, match_partition,
 from tocsin.datacluster.storage.dataset import DatasetStore
 from tocsin.datacluster.storage.executions import ResultFile
 from tocsin.datacluster.storage.resultfiles import result_batch, result_bytes, write_result_file
-from tocsin.errors import ExecutionFailed, ExecutionStopped
+from tocsin.errors import ExecutionFailed, ExecutionStopped, ExecutionTooLong
 from tocsin.matching import jit
 from tocsin.matching.refs import IndexRef
 
@@ -257,5 +257,6 @@ class Engine:
 
 def failure(channel: str, problem: Exception, sql: str) -> ExecutionFailed:
     """What to report of a channel whose evaluation ended with ``problem``."""
-    kind = ExecutionStopped if isinstance(problem, Stopped) else ExecutionFailed
+    kinds: dict[type[Exception], type[ExecutionFailed]] = {Stopped: ExecutionStopped, OverLimit: ExecutionTooLong}
+    kind = kinds.get(type(problem), ExecutionFailed)
     return kind(channel, reason(problem), sql)

@@ -9,6 +9,9 @@ Rules:
   raised; one that is barred meanwhile is cancelled after a moment, in which most come to their end:
   cancelling takes Python workers with it, which the others would have to wait for.
 - A run over its limit is cancelled, and ``OverLimit`` is raised.
+- So is the longest one when others (executions, SELECTs, feeds) wait for a place on Spark or for a thread; each
+  time that this ends a channel's run, its next may hold others for twice as long, eight times at most. So the
+  others go on, and what takes long comes to its end, too, if it has one.
 - A cancel that comes between two jobs of a run meets none of them, so it is repeated until the run ends.
 """
 
@@ -18,6 +21,7 @@ import contextlib
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -25,12 +29,14 @@ from typing import TypeVar
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
+from tocsin.datacluster.spark.starving import Starving
 from tocsin.units import format_duration
 
 T = TypeVar("T")
 POOL = "spark.scheduler.pool"
 _MOMENT_S = 0.5
 _AGAIN_S = 0.5
+_MOST_DOUBLINGS = 3
 
 
 class JobEnded(Exception):
@@ -42,13 +48,15 @@ class Stopped(JobEnded):
 
 
 class OverLimit(JobEnded):
-    """It took longer than ``channels.execution_limit``."""
+    """It took longer than ``channels.execution_limit``, or than ``channels.yield_after`` while others waited."""
 
 
 @dataclass(slots=True)
 class _Run:
     channels: frozenset[str]
     group: str
+    began: float
+    may_hold_s: float
     cancel_at: float
     ended: JobEnded | None = None
     is_over: bool = False
@@ -56,8 +64,15 @@ class _Run:
 
 
 class Jobs:
-    def __init__(self, spark: SparkSession, limit_s: float) -> None:
-        self._spark, self._limit_s = spark, limit_s
+    """``queued_since`` tells since when the first of those waits that have no thread yet, ``None`` if nobody does."""
+
+    def __init__(self, spark: SparkSession, limit_s: float, yield_after_s: float) -> None:
+        self._spark, self._limit_s, self._yield_after_s = spark, limit_s, yield_after_s
+        self._look_s = min(1.0, yield_after_s / 4)
+        self._starving = Starving(spark.sparkContext)
+        self._yields: Counter[str] = Counter()
+        self.queued_since: Callable[[], float | None] = lambda: None
+        self.waited_for: frozenset[str] = frozenset()
         self._changed = threading.Condition()
         self._runs: list[_Run] = []
         self._barred: dict[str, str] = {}
@@ -80,11 +95,14 @@ class Jobs:
         self._name_thread()
         with self._registered(channels) as run:
             try:
-                return work()
+                answer = work()
             except Exception as problem:
                 if run.ended is not None:
                     raise run.ended from problem
                 raise
+            for channel in channels:
+                self._yields.pop(channel, None)
+            return answer
 
     def bar(self, channel: str, why: str) -> None:
         """Let nothing run for a channel, and end what does."""
@@ -98,10 +116,13 @@ class Jobs:
     def allow(self, channel: str) -> None:
         with self._changed:
             self._barred.pop(channel, None)
+            self._yields.pop(channel, None)
 
     @contextlib.contextmanager
     def _registered(self, channels: Sequence[str]) -> Iterator[_Run]:
-        run = _Run(frozenset(channels), self._group(), time.monotonic() + self._limit_s)
+        now = time.monotonic()
+        may_hold_s = self._yield_after_s * 2 ** min(_MOST_DOUBLINGS, min(self._yields[c] for c in channels))
+        run = _Run(frozenset(channels), self._group(), now, may_hold_s, now + self._limit_s)
         with self._changed:
             barred = next((c for c in channels if c in self._barred), None)
             if barred is not None:
@@ -128,14 +149,15 @@ class Jobs:
 
     def _watch(self) -> None:
         while not self._is_closed:
+            self._look()
             for run in self._due():
                 self._cancel(run)
 
     def _due(self) -> list[_Run]:
-        """Wait for runs to cancel; with nothing to watch a whole limit misses nothing: what starts ends later."""
+        """Wait a little for runs to cancel."""
         with self._changed:
             now = time.monotonic()
-            wake = min((run.cancel_at for run in self._runs), default=now + self._limit_s)
+            wake = min([now + self._look_s, *(run.cancel_at for run in self._runs)])
             if not self._is_closed:
                 self._changed.wait(max(0.0, wake - now))
             now = time.monotonic()
@@ -144,6 +166,35 @@ class Jobs:
                 run.ended = run.ended or self._over_limit()
                 run.cancel_at = now + _AGAIN_S
             return due
+
+    def _look(self) -> None:
+        """Have the longest run that others wait for cancelled when it has held them long enough."""
+        now = time.monotonic()
+        with self._changed:
+            runs = sorted((r for r in self._runs if now - r.began >= self._look_s), key=lambda run: run.began)
+        waited_s, holder = self._waited(now, runs) if runs else (0.0, None)
+        with self._changed:
+            self.waited_for = holder.channels if holder and waited_s > self._look_s else frozenset()
+            if holder is None or holder.ended or waited_s < self._yield_after_s:
+                return
+            if now - holder.began >= holder.may_hold_s:
+                self._yields.update(holder.channels)
+                holder.ended, holder.cancel_at = self._held(holder), now
+
+    def _waited(self, now: float, runs: Sequence[_Run]) -> tuple[float, _Run | None]:
+        """For how long somebody waits, and for whom."""
+        queued_since = self.queued_since()
+        in_line_s = now - queued_since if queued_since is not None else 0.0
+        try:
+            starved_s = self._starving.look(now)
+            holder = next((run for run in runs if self._starving.holds(run.group)), None)
+        except (Py4JError, OSError):
+            return 0.0, None
+        return max(in_line_s, starved_s), holder
+
+    def _held(self, run: _Run) -> OverLimit:
+        limit = format_duration(run.may_hold_s)
+        return OverLimit(f"took longer than {limit} while others waited (channels.yield_after) and was cancelled")
 
     def _over_limit(self) -> OverLimit:
         limit = format_duration(self._limit_s)
