@@ -28,15 +28,18 @@ console = Console(width=120)
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
+    """How often everyone takes its turn, and how much is done in one."""
+
     turns: int
     single: int
     batched: int
     many: int
+    load_turns: int
     load_s: float
 
 
-FULL = Amounts(turns=9, single=200, batched=20, many=15, load_s=4.0)
-QUICK = Amounts(turns=4, single=80, batched=8, many=6, load_s=1.5)
+FULL = Amounts(turns=20, single=60, batched=6, many=5, load_turns=6, load_s=4.0)
+QUICK = Amounts(turns=6, single=40, batched=4, many=3, load_turns=3, load_s=1.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +78,11 @@ def _joined(stack: ExitStack, server: Server, running: Running, core: int) -> Co
 
 
 def best(found: list[Contender], turns: int, case: Callable[[Contender], float]) -> dict[str, float]:
-    """The least of ``turns`` values of each, the servers taking turns; one more turn warms up."""
+    """The least of ``turns`` values of each, the servers taking turns."""
     values: dict[str, list[float]] = {c.name: [] for c in found}
-    for turn in range(turns + 1):
+    for _ in range(turns):
         for contender in found:
-            value = case(contender)
-            if turn:
-                values[contender.name].append(value)
+            values[contender.name].append(case(contender))
     return {name: min(of) for name, of in values.items()}
 
 
@@ -104,7 +105,7 @@ def measure(found: list[Contender], amounts: Amounts, many: int) -> dict[str, di
         rate = rates[contender.name]
         return contender.crowd.load(rate, max(1, int(rate * amounts.load_s)))
 
-    p99 = best(found, max(3, amounts.turns // 2), loaded)
+    p99 = best(found, amounts.load_turns, loaded)
     resident = {c.name: growth(c, many) for c in found}
     crowded = best(found, amounts.turns, lambda c: c.crowd.burst(amounts.many, 1))
     rate_of = {name: rate * FEW for name, rate in rates.items()}
