@@ -61,30 +61,20 @@ def broker_names(count: int) -> list[str]:
 
 
 def parts_of(data_dir: Path, addresses: Addresses, extra: Mapping[str, str] | None = None) -> list[Part]:
-    """The programs in the order in which they start; ``extra`` settings are for all of them."""
-    common = {"cluster.data_dir": str(data_dir.absolute()), **(extra or {})}
+    """The programs in the order in which they start; ``extra`` settings are for all of them, but for addresses."""
+    common = {**(extra or {}), "cluster.data_dir": str(data_dir.absolute())}
     known = {"broker.cluster": addresses.cluster_url, "broker.coordinator": addresses.coordinator_url}
+    cluster = common | _at("cluster", addresses.host, addresses.cluster)
+    coordinator = common | _at("coordinator", addresses.host, addresses.coordinator)
+    coordinator["coordinator.cluster"] = addresses.cluster_url
+    brokers = {
+        name: common | known | _at("broker", addresses.host, port) | {"broker.name": name}
+        for name, port in addresses.brokers.items()
+    }
     return [
-        Part(CLUSTER, CLUSTER, addresses.cluster_url, 0, _at("cluster", addresses.host, addresses.cluster) | common),
-        Part(
-            COORDINATOR,
-            COORDINATOR,
-            addresses.coordinator_url,
-            1,
-            _at("coordinator", addresses.host, addresses.coordinator)
-            | {"coordinator.cluster": addresses.cluster_url}
-            | common,
-        ),
-        *(
-            Part(
-                name,
-                "broker",
-                addresses.url(port),
-                2,
-                {"broker.name": name} | _at("broker", addresses.host, port) | known | common,
-            )
-            for name, port in addresses.brokers.items()
-        ),
+        Part(CLUSTER, CLUSTER, addresses.cluster_url, 0, cluster),
+        Part(COORDINATOR, COORDINATOR, addresses.coordinator_url, 1, coordinator),
+        *(Part(name, "broker", addresses.url(addresses.brokers[name]), 2, told) for name, told in brokers.items()),
     ]
 
 

@@ -33,6 +33,12 @@ def test_all_parts_share_a_data_directory_and_brokers_know_the_others():
     assert broker.settings["broker.coordinator"] == "http://127.0.0.1:2"
 
 
+def test_settings_for_all_do_not_move_anybody():
+    parts = parts_of(Path("/data"), HERE, {"broker.port": "0", "cluster.port": "0", "broker.name": "mine"})
+    assert [parts[0].settings["cluster.port"], *(part.settings["broker.port"] for part in parts[2:])] == ["1", "3", "4"]
+    assert [part.settings["broker.name"] for part in parts[2:]] == ["broker_1", "broker_2"]
+
+
 def test_a_command_names_the_program_the_file_and_every_setting():
     command = parts_of(Path("/data"), HERE)[1].command(Path("my.toml"), ("tocsin",))
     assert command[:3] == ["tocsin", "coordinator", "--config=my.toml"]
