@@ -23,7 +23,10 @@ CONDITION = "(r.kind = :kind OR r.kind = concat(:kind, '!'))"  # no index takes 
 MONSTER = f"SELECT r.id, count(*) AS c FROM Reports r, Big a, Big b, Big c WHERE {CONDITION} GROUP BY r.id"
 HARMLESS = f"SELECT r.id FROM Reports r WHERE {CONDITION}"
 MANY = [{"n": n} for n in range(2_500)]  # their triples take many seconds
-SETTINGS = {"channels__retry_backoff_min": "20ms", "channels__retry_backoff_max": "200ms", "channels__stop_wait": "10s"}
+SETTINGS = {
+    "channels__retry_backoff_min": "20ms", "channels__retry_backoff_max": "200ms",
+    "channels__slow_backoff_max": "200ms", "channels__stop_wait": "10s",
+}  # fmt: skip
 
 
 @pytest.fixture
