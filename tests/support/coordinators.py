@@ -69,12 +69,11 @@ class Story:
         for name in brokers:
             self.register(name)
 
-    def begin(self) -> list[Effect]:
+    def begin(self) -> None:
         """Start, or start again from what is durable."""
         self.state = State(self.rules, placement_policy(self.policy), Random(0))
-        effects = self.state.load(self.store.load(), self.now)
+        self.state.load(self.store.load(), self.now)
         self.store.save(self.state.world.take_changes())
-        return effects
 
     def tell(self, event: Event) -> list[Effect]:
         effects = self.state.handle(event, self.now)

@@ -7,7 +7,7 @@ from tocsin.coordinator.events import Ask, Detach, Restart, WantedMove
 from tocsin.coordinator.liveness import Signs, Verdict
 from tocsin.coordinator.moving import Moving
 from tocsin.coordinator.placing import Placing
-from tocsin.coordinator.world import World
+from tocsin.coordinator.world import Did, World
 from tocsin.errors import NotFound
 from tocsin.protocol.coordination import Registration
 
@@ -18,6 +18,8 @@ class Living:
     def __init__(self, world: World, placing: Placing, moving: Moving) -> None:
         self._world, self._placing, self._moving = world, placing, moving
         self._tried_s: dict[str, float] = {}  # drains: when a user's last move was proposed
+        self._unheld: dict[str, set[str]] = {}  # ended brokers: users of theirs that no other is known to hold
+        self._let_go: set[str] = set()  # ended brokers: what they left is being removed
 
     def find(self, name: str) -> Broker:
         broker = self._world.brokers.get(name)
@@ -38,6 +40,7 @@ class Living:
         broker.incarnation, broker.url, broker.is_attached = told.incarnation, told.url, True
         broker.location, broker.capacity = told.location, told.capacity
         world.brokers.put(name, broker)
+        self._unheld.pop(name, None)
         world.presence[name] = Presence(Signs(world.clock.now_s), is_known=True)
         self._brief(broker)
         if world.members() != before:
@@ -100,14 +103,45 @@ class Living:
         world.brokers.touch(broker.name)
         world.presence[broker.name] = Presence(Signs(world.clock.now_s))
         world.forget_told(broker.name)
-        if broker.is_attached:
-            world.effects.append(Detach(broker.name))
+        self._let_go.discard(broker.name)
+        self._unheld[broker.name] = set(world.users.residents[broker.name])
         if was_member:
             world.tell_topology()
         self._moving.destination_lost(broker.name, "the destination died")
         self.house_the_homeless()
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Have removed what ended brokers left at the data cluster, once others hold it.
+
+        Before that, an execution would find nobody subscribed, and what it should have told would be lost.
+        """
+        world = self._world
+        ended = [b for b in world.brokers if b.is_ended and b.is_attached]
+        if not ended:
+            return
+        open_ = [*world.told.values(), *(told for _, told in world.retries)]
+        asked = {(told.user, told.broker, told.version) for told in open_ if told.did is Did.ADOPT}
+        for broker in ended:
+            unheld = self._unheld.setdefault(broker.name, set(world.users.names()))  # nobody knows after a restart
+            unheld -= {user for user in unheld if self._is_housed(user, asked)}
+            if not unheld and broker.name not in self._let_go:
+                self._let_go.add(broker.name)
+                world.effects.append(Detach(broker.name))
+
+    def _is_housed(self, name: str, asked: set[tuple[str, str, int]]) -> bool:
+        """Whether the user's broker lives, was told everything and has adopted it; or the user is gone."""
+        world, user = self._world, self._world.users.get(name)
+        if user is None:
+            return True
+        broker = world.brokers.get(user.broker) if user.broker else None
+        if broker is None or broker.is_ended or not world.presence[broker.name].is_known:
+            return False
+        return (name, broker.name, user.version) not in asked
 
     def detached(self, name: str) -> None:
+        self._let_go.discard(name)
+        self._unheld.pop(name, None)
         broker = self._world.brokers.get(name)
         if broker is not None and broker.is_ended:
             broker.is_attached = False

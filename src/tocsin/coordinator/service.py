@@ -77,13 +77,13 @@ class Coordinator:
         self._asking: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self.is_stopping = False
-        self._resumed = state.load(store.load(), self._clock.now())
+        state.load(store.load(), self._clock.now())
 
     # --- running ---------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Go on with what the last run left, and tick until cancelled."""
-        await self._committer.commit(self.state.world.take_changes(), lambda: self._carry_out(self._resumed))
+        await self._committer.commit(self.state.world.take_changes(), lambda: None)
         last_s = self._clock.monotonic()
         while True:
             await asyncio.sleep(self._options.tick_s)

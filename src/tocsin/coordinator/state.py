@@ -22,7 +22,7 @@ from random import Random
 
 from tocsin.coordinator import events
 from tocsin.coordinator.brokers import BrokerState
-from tocsin.coordinator.events import Detach, Effect, Event
+from tocsin.coordinator.events import Effect, Event
 from tocsin.coordinator.keeping import Keeping
 from tocsin.coordinator.living import Living
 from tocsin.coordinator.moves import MoveState
@@ -48,14 +48,12 @@ class State:
         self.keeping = Keeping(self.world, self.placing, self.moving)
         self._swept_s = 0.0
 
-    def load(self, rows: Iterable[tuple[str, str, bytes]], now: float) -> list[Effect]:
+    def load(self, rows: Iterable[tuple[str, str, bytes]], now: float) -> None:
         """Begin from what the store has; who was online is not known until brokers have reported."""
         self.world.load(rows)
         for user in self.world.users:
             user.seen_at = max(user.seen_at, now)
         self.moving.resume()
-        ended = [b for b in self.world.brokers if b.is_ended and b.is_attached]
-        return [Detach(broker.name) for broker in ended]
 
     def handle(self, event: Event, now: float) -> list[Effect]:
         """What is to be done about ``event``; an error of ours where it asks for what cannot be."""
@@ -166,6 +164,7 @@ class State:
         for told in self.world.due_retries():
             self._retry(told)
         self.living.house_the_homeless()
+        self.living.let_go()
         self.living.empty()
         if self.world.clock.now_s - self._swept_s >= _SWEEP_S:
             self._sweep()

@@ -158,9 +158,46 @@ def test_a_broker_that_fails_to_adopt_is_told_again():
 def test_the_cluster_is_cleaned_after_a_restart_too():
     made = Story("a", "b")
     made.pass_time(11, "a")
-    assert detached(made.begin()) == ["b"]
+    made.begin()
+    made.register("a")
+    assert detached(made.pass_time(2, "a")) == ["b"]
     made.tell(events.BrokerDetached("b"))
-    assert detached(made.begin()) == []
+    made.begin()
+    made.register("a")
+    assert detached(made.pass_time(2, "a")) == []
+
+
+def adopted_by(effects: list, broker: str) -> list[Adopt]:
+    return [one for one in told(effects, broker) if isinstance(one, Adopt)]
+
+
+def test_what_a_dead_broker_left_is_removed_only_when_another_holds_it():
+    made = Story("a", "b")
+    while made.place("ann") != "b":
+        made.tell(events.UserRemoved("ann"))
+    made.keep("ann", "1", "b")
+    effects = made.pass_time(11, "a")
+    [adopt] = adopted_by(effects, "a")
+    assert detached(effects + made.pass_time(5, "a")) == []
+    made.done("a", adopt, ok=False, reason="the cluster is away")
+    [again] = adopted_by(effects := made.pass_time(5, "a"), "a")
+    assert detached(effects) == []
+    made.done("a", again)
+    assert detached(made.pass_time(2, "a")) == ["b"]
+
+
+def test_after_a_restart_nothing_is_removed_until_brokers_hold_their_users():
+    made = Story("a", "b")
+    while made.place("ann") != "b":
+        made.tell(events.UserRemoved("ann"))
+    made.keep("ann", "1", "b")
+    assert len(adopted_by(made.pass_time(11, "a"), "a")) == 1
+    made.begin()
+    assert detached(made.pass_time(2)) == []
+    [again] = [one for one in made.register("a") if isinstance(one, Adopt)]
+    assert detached(made.pass_time(2, "a")) == []
+    made.done("a", again)
+    assert detached(made.pass_time(2, "a")) == ["b"]
 
 
 def test_a_draining_broker_is_emptied_and_ends_as_gone():
