@@ -156,7 +156,7 @@ class Faults:
             return False
         self._journal.tell("drain", broker=name)
         code = await self._world.drain(name)
-        if code not in (0, -9):
+        if code not in (0, -9, -15):  # it was killed meanwhile, or had not begun to listen
             self.problems.append(f"{name} ended its drain with code {code}")
         await asyncio.sleep(step.lasts_s)
         await self._world.restart(name)

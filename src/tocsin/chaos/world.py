@@ -138,6 +138,7 @@ class World:
     async def drain(self, name: str) -> int:
         """Ask a broker to go; its exit code."""
         self.leaving.add(name)
+        self._kills[name] += 1  # it may be starting
         code = await asyncio.to_thread(self._processes[name].stop)
         self._journal.tell("drained", part=name, code=code)
         return code
