@@ -107,6 +107,11 @@ class Executor:
     def has_new(self, channel: Channel) -> bool:
         return any(self._stores[dataset].head > after for dataset, after in channel.windows.items())
 
+    def waiting_since(self, channel: Channel) -> float | None:
+        """When the oldest record that the channel has not seen became durable."""
+        behind = [(self._stores[d], after) for d, after in channel.windows.items() if self._stores[d].head > after]
+        return min((at for at in (store.time_of(after + 1) for store, after in behind) if at), default=None)
+
     def _execute(self, ready: Sequence[_Ready]) -> list[Tick]:
         began = self._clock.monotonic()
         now = self._clock.now()

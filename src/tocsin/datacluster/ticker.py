@@ -113,10 +113,14 @@ class Ticker:
             self._changed.notify_all()
 
     def lag_s(self, channel: Channel) -> float:
+        """How much longer than its period the oldest record that a channel has not seen has waited."""
         with self._changed:
-            if self._schedule.failures(channel.id) == 0 and not self._executor.has_new(channel):
+            if channel.is_paused or not self._executor.has_new(channel):
                 return 0.0
-            return self._schedule.lag_s(channel.id, self._clock.monotonic())
+            late = self._schedule.lag_s(channel.id, self._clock.monotonic())
+        since = self._executor.waiting_since(channel)
+        period = 0.0 if channel.spec.continuous else channel.spec.period_s or 0.0
+        return max(late, self._clock.now() - since - period) if since is not None else late
 
     def waits_for(self, channel: Channel) -> str | None:
         """Which others keep a channel waiting, in words."""

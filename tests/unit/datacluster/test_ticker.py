@@ -94,3 +94,16 @@ def test_a_replaced_channels_tables_are_dropped_outside_the_ledgers_thread(world
     world.create("Joined", query=BY_JOIN)
     world.channels.replace(spec("Joined", query=OTHER), None)
     assert world.spark.dropped_by == [threading.current_thread().name]
+
+
+def test_lag_is_the_age_of_the_oldest_record_not_seen(world: Busy, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.queue("Waiting")
+    waiting = world.channels["Waiting"]
+    stored = world.datasets["Reports"].time_of(1)
+    assert stored is not None
+    assert world.datasets["Reports"].time_of(2) is None
+    monkeypatch.setattr(world.ticker._clock, "now", lambda: stored + 480.0, raising=False)
+    assert world.ticker.lag_s(waiting) == pytest.approx(480.0)
+    world.is_free.set()
+    world.seen("Waiting")
+    assert world.ticker.lag_s(waiting) == 0.0

@@ -100,6 +100,10 @@ class DatasetStore:
         """The last number given out."""
         return self._records.log.head
 
+    def time_of(self, seq: int) -> float | None:
+        """When the record of that number became durable, as long as the log has it."""
+        return self._records.log.time_of(seq)
+
     @property
     def version(self) -> int:
         """Changes whenever the columns do."""

@@ -30,6 +30,8 @@ class FaultedStore(DatasetStore):
     def head(self) -> int:
         return self._reached
 
+    def time_of(self, seq: int) -> None: ...
+
     @property
     def version(self) -> int:
         return 0

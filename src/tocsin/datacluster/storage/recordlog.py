@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import threading
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -110,6 +111,14 @@ class RecordLog:
 
     def refs(self) -> list[FrameRef]:
         return [ref for segment in list(self._segments) for ref in segment.refs]
+
+    def time_of(self, seq: int) -> float | None:
+        """When the record of that number became durable; of an older one that is no longer here, ``None``."""
+        segments = list(self._segments)
+        place = bisect_right(segments, seq, key=lambda segment: segment.first_seq) - 1
+        refs = segments[place].refs if place >= 0 else []
+        at = bisect_left(refs, seq, key=lambda ref: ref.last_seq)
+        return refs[at].time_us / 1e6 if at < len(refs) else None
 
     def keys_through(self, seq: int) -> list[RememberedKey]:
         """The idempotency keys of the records up to ``seq``."""

@@ -20,7 +20,7 @@ ARGUMENTS: dict[str, Any] = {
     "after": 0, "through": 0, "seq": 1, "table": pa.table({"id": [1]}), "keys": pa.table({"id": [1]}), "key": "k",
     "digest": "d", "now": 0.0, "column": Column("w", SqlType("INT")), "name": "v",
 }  # fmt: skip
-QUIET = {"close", "keep_from", "compact", "expire"}
+QUIET = {"close", "keep_from", "compact", "expire", "time_of"}
 METHODS = [name for name, _ in inspect.getmembers(DatasetStore, inspect.isfunction) if not name.startswith("_")]
 PROPERTIES = [
     name for name, found in inspect.getmembers(DatasetStore) if isinstance(found, property) and name[0] != "_"
