@@ -17,12 +17,14 @@ from tocsin.config import Config
 from tocsin.jwks import verifier
 from tocsin.tokens import ensure_secret
 from tocsin.web.connection import ConnectionLimits
+from tocsin.web.descriptors import allow_connections
 
 log = logging.getLogger(__name__)
 
 
 def run(config: Config) -> None:
     """Serve until SIGTERM or SIGINT; returns when everything is stopped."""
+    allow_connections(config.broker.max_connections)
     uvloop.run(serve(config))
 
 

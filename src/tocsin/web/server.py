@@ -24,6 +24,7 @@ from fastapi import FastAPI
 
 from tocsin.errors import Unavailable
 from tocsin.web.connection import ConnectionLimits, bounded
+from tocsin.web.descriptors import allow_connections
 
 Beside = Callable[[], Coroutine[Any, Any, None]]
 
@@ -95,6 +96,7 @@ class ApiServer:
 
     def run(self) -> None:
         """Serve in this thread, which must be the main one for signals to count."""
+        allow_connections(self._options.max_connections)
         try:
             self._server.run(sockets=[self._socket])
         finally:

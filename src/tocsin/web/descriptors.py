@@ -1,0 +1,21 @@
+"""Files that a process may have open: every connection is one, and so is every log and segment."""
+
+from __future__ import annotations
+
+import logging
+import resource
+
+log = logging.getLogger(__name__)
+
+OWN = 512  # what a server has open besides its connections
+
+
+def allow_connections(count: int) -> None:
+    """Raise the process's limit so that ``count`` connections fit; where the system forbids it, say so."""
+    wanted = count + OWN
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+        if allowed < wanted:
+            log.warning("%d connections are configured, and the system allows %d open files", count, allowed)
