@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+_RANDOM = random.Random()  # making one costs more than a publication's stamp
 
 
 @dataclass(slots=True)
@@ -14,7 +16,7 @@ class Backoff:
 
     least_s: float
     most_s: float
-    rng: random.Random = field(default_factory=random.Random)
+    rng: random.Random = _RANDOM
     _failures: int = 0
 
     def next_s(self) -> float:
