@@ -123,3 +123,19 @@ def test_a_drain_ends_the_execution_and_the_next_start_repeats_it(spark: SparkSe
         tame(cluster)
         seen(cluster, "Reports", "Monster")
         assert pull(cluster, "Monster") == [(monster.backend, {"id": "a", "c": "1"})]
+
+
+def test_a_monster_yields_to_other_channels_and_to_selects(spark: SparkSession, tmp_path: Path) -> None:
+    patient = SETTINGS | {"channels__yield_after": "500ms", "channels__slow_backoff_max": "1m"}
+    with running_cluster(tmp_path, spark, **patient) as cluster:
+        run(cluster, SCHEMA)
+        feed(cluster, "Big", MANY)
+        other = create(cluster, "Other", "SELECT r.id, b.n FROM Reports r, Big b WHERE r.kind = :kind AND b.n = 1")
+        for name in ("Monster", "Hydra"):
+            create(cluster, name, MONSTER)
+        feed(cluster, "Reports", [{"id": "a", "kind": "fire"}])
+        until(lambda: cluster._channels["Monster"].problem, "the monster is told to fail")
+        assert "while others waited (channels.yield_after)" in str(cluster._channels["Monster"].problem)
+        seen(cluster, "Reports", "Other")
+        assert pull(cluster, "Other") == [(other.backend, {"id": "a", "n": 1})]
+        assert run(cluster, "SELECT count(*) AS c FROM Big")[0].rows == (("2500",),)

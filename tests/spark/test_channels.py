@@ -425,13 +425,13 @@ def test_a_radius_beyond_the_limit_is_refused(cluster: Cluster, channel: str) ->
 def test_select_reads_datasets_results_and_subscriptions(cluster: Cluster, channel: str) -> None:
     run(cluster, f"CREATE CONTINUOUS CHANNEL {channel}(kind STRING) AS SELECT r.id FROM Reports r WHERE r.kind = :kind")
     cluster.subscribe(channel, BROKER, [Wanted(["fire"]), Wanted(["flood"])], ME)
-    feed(cluster, "Reports", [report("q1"), report("q2", "flood")])
+    feed(cluster, "Reports", [report("sel1"), report("sel2", "flood")])
     seen(cluster, "Reports", channel)
     (answer,) = run(cluster, f"SELECT result FROM {channel}Results ORDER BY result")
-    assert answer.rows == (('{"id":"q1"}',), ('{"id":"q2"}',))
+    assert answer.rows == (('{"id":"sel1"}',), ('{"id":"sel2"}',))
     (answer,) = run(cluster, f"SELECT count(*) AS c FROM {channel}Subscriptions")
     assert answer.rows == (("2",),)
-    (answer,) = run(cluster, "SELECT kind, count(*) AS c FROM Reports WHERE id LIKE 'q%' GROUP BY kind ORDER BY kind")
+    (answer,) = run(cluster, "SELECT kind, count(*) AS c FROM Reports WHERE id LIKE 'sel%' GROUP BY kind ORDER BY kind")
     assert answer.rows == (("fire", "1"), ("flood", "1"))
 
 
