@@ -6,7 +6,7 @@ cut, before a request arrives or before its answer comes back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -29,7 +29,7 @@ class ResultsCluster(MemoryCluster):
         super().__init__()
         self.since: dict[str, Position] = {}
 
-    def execute(self, text: str, who: Principal) -> list[Answer]:
+    def execute(self, text: str, who: Principal, go_on: Callable[[], None] = lambda: None) -> list[Answer]:
         self._need(who, "admin")
         assert text.startswith(f"CREATE BROKER IF NOT EXISTS `{BROKER}`"), text
         return [Answer("done", "created")]
