@@ -1,7 +1,6 @@
 """Frames straight to sockets: one system call a connection, past its transport.
 
-A transport costs about as much again as all that Python does for a delivery (DESIGN.md has the figures). It is
-passed by only while it holds nothing itself. What a socket does not take is given back, whatever the reason: the
+What a transport costs a delivery is in DESIGN.md, section 5. It is passed by only while it holds nothing itself. What a socket does not take is given back, whatever the reason: the
 transport waits for room, and finds out what is broken. A descriptor is its connection's until ``connection_lost``,
 before which it has left every stream.
 """
