@@ -1,8 +1,8 @@
 """Frames straight to sockets: one system call a connection, past its transport.
 
-What a transport costs a delivery is in DESIGN.md, section 5. It is passed by only while it holds nothing itself. What a socket does not take is given back, whatever the reason: the
-transport waits for room, and finds out what is broken. A descriptor is its connection's until ``connection_lost``,
-before which it has left every stream.
+What a transport costs a delivery is in DESIGN.md, section 5. It is passed by only while it holds nothing itself. What a
+socket does not take is given back, whatever the reason: the transport waits for room, and finds out what is broken. A
+descriptor is its connection's until ``connection_lost``, in which it leaves every stream.
 """
 
 from __future__ import annotations
