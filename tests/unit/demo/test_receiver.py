@@ -13,7 +13,7 @@ NOTICES = {"notices": [{"channel": "ByKind", "count": 2}, {"channel": "NearMe"},
 
 
 def signed(secret=SECRET):
-    return {"Authorization": f"Bearer {mint(secret, 'cluster', [], 60)}"}
+    return {"Authorization": f"Bearer {mint(secret, 'cluster', [], 3600)}"}
 
 
 @pytest.fixture

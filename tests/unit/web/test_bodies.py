@@ -30,7 +30,11 @@ def test_members_are_counted_even_if_they_hold_nothing() -> None:
         inflate(EMPTY * (MAX_MEMBERS + 1), 10)
 
 
-@pytest.mark.parametrize("body", [b"x", gzip.compress(b"abc")[:-1], gzip.compress(b"abc") + b"rest"])
+@pytest.mark.parametrize(
+    "body",
+    [b"x", gzip.compress(b"abc")[:-1], gzip.compress(b"abc") + b"rest"],
+    ids=["another format", "cut off", "more behind it"],
+)
 def test_what_is_no_whole_gzip_is_malformed(body: bytes) -> None:
     with pytest.raises(MalformedBody, match="expected gzip"):
         inflate(body, 100)
