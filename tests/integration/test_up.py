@@ -67,6 +67,6 @@ def test_it_starts_serves_and_stops_in_order(up: subprocess.Popen[str], tmp_path
     rest, _ = up.communicate(timeout=90)
     ends = [(entry["process"], entry["message"]) for entry in map(json.loads, rest.splitlines())]
     stopped = [part for part, message in ends if message == "stopped with code 0"]
-    assert sorted(stopped[:2]) == ["broker_1", "broker_2"]
+    assert sorted(stopped[:2]) == ["broker_1", "broker_2"], ends
     assert stopped[2:] == ["coordinator", "cluster"]
     assert up.returncode == 0

@@ -40,6 +40,7 @@ class Process:
         environ: Mapping[str, str] | None = None,
     ) -> None:
         self.name, self.url, self.log_path = name, url, log
+        self._is_asked = False
         with log.open("ab") if log else contextlib.nullcontext(subprocess.PIPE) as output:
             self._process = subprocess.Popen(
                 command,
@@ -86,7 +87,9 @@ class Process:
             raise Unavailable(f"the {self.name} ended with code {self.code}{self._last_words()}")
 
     def ask_to_stop(self) -> None:
-        if self.code is None:
+        """Once: a second signal would hurry it, or end it where it no longer listens."""
+        if self.code is None and not self._is_asked:
+            self._is_asked = True
             self._process.send_signal(signal.SIGTERM)
 
     def stop(self, timeout_s: float = STOP_S) -> int:
