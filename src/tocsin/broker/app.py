@@ -9,7 +9,6 @@ import msgspec
 from fastapi import APIRouter, Depends, FastAPI, Request
 from starlette.responses import Response
 
-from tocsin import __version__
 from tocsin.broker.core import Core
 from tocsin.broker.metrics import CONTENT_TYPE, Metrics
 from tocsin.broker.ports import Notices
@@ -18,24 +17,12 @@ from tocsin.web.app import add_errors, add_middleware, add_routes, describe, new
 from tocsin.web.auth import Who, may_scrape
 from tocsin.web.bodies import decode, read_bytes
 from tocsin.web.describe import operation, reply
+from tocsin.web.probes import MESSAGES as PROBES
+from tocsin.web.probes import Readiness, Version, exposition, probe_router, readiness, versioned
 from tocsin.web.problems import MalformedBody
 
-probes = APIRouter(tags=["probes"])
+probes = probe_router()
 guarded = APIRouter(tags=["broker"])
-
-
-class Health(msgspec.Struct, frozen=True):
-    alive: bool
-
-
-class Readiness(msgspec.Struct, frozen=True):
-    ready: bool
-
-
-class Version(msgspec.Struct, frozen=True):
-    name: str
-    version: str
-    broker: str
 
 
 class PublishedAt(msgspec.Struct, frozen=True):
@@ -43,7 +30,7 @@ class PublishedAt(msgspec.Struct, frozen=True):
     position: str
 
 
-MESSAGES = (Health, Readiness, Version, PublishedAt)
+MESSAGES = (*PROBES, PublishedAt)
 
 
 class Api:
@@ -84,12 +71,7 @@ def create_app(
     return app
 
 
-@probes.get("/healthz", **operation(gives=Health, summary="Is the process alive?"))
-async def healthz() -> Response:
-    return reply(Health(True))
-
-
-@probes.get("/readyz", **operation(gives=Readiness, summary="Does the broker take subscribers?"))
+@probes.get("/readyz", **readiness("Does the broker take subscribers?"))
 async def readyz(api: Shared) -> Response:
     """503 from the start of a drain."""
     if api.core.is_draining:
@@ -99,10 +81,10 @@ async def readyz(api: Shared) -> Response:
 
 @probes.get("/version", **operation(gives=Version, summary="Name and version"))
 async def version(api: Shared) -> Response:
-    return reply(Version("tocsin", __version__, api.core.name))
+    return versioned(api.core.name)
 
 
-@probes.get("/metrics", dependencies=[Depends(may_scrape)], **operation(summary="Metrics, as Prometheus reads them"))
+@probes.get("/metrics", dependencies=[Depends(may_scrape)], **exposition())
 async def metrics(api: Shared) -> Response:
     return Response(api.metrics.render(), headers={"Content-Type": CONTENT_TYPE})
 
