@@ -703,6 +703,38 @@ async def test_a_subscription_that_cannot_be_served_now_is_tried_again(world: Wo
     assert await world.client.items(1) == [("2", "2")]
 
 
+def _away(number: int) -> dict[str, Any]:
+    return {"type": "error", "request": number, "code": "unavailable", "detail": "no cluster"}
+
+
+@story
+async def test_a_new_subscription_waits_for_a_part_that_is_away(world: World) -> None:
+    peer = await world.connect()
+    asked = asyncio.create_task(world.client.ask("subscribe", id="n", target=NEWS))
+    await peer.send(_away((await peer.next("subscribe"))["request"]))
+    await peer.subscribed(S, "1")
+    assert (await asked)["position"] == "1"
+
+
+@story
+async def test_a_new_subscription_does_not_wait_for_ever(world: World) -> None:
+    peer = await world.connect(times_ms={"subscribe_timeout": 0})
+    asked = asyncio.create_task(world.client.ask("subscribe", id="n", target=NEWS))
+    await peer.send(_away((await peer.next("subscribe"))["request"]))
+    with pytest.raises(Refused) as refused:
+        await asked
+    assert refused.value.code == "unavailable"
+
+
+@story
+async def test_a_subscription_of_an_earlier_session_waits_as_one_of_this(world: World) -> None:
+    peer = await world.connect(times_ms={"subscribe_timeout": 0})
+    asked = asyncio.create_task(world.client.ask("subscribe", id="n", target=NEWS, position="5"))
+    await peer.send(_away((await peer.next("subscribe"))["request"]))
+    assert (await peer.subscribed(S, "5"))["position"] == "5"
+    assert (await asked)["position"] == "5"
+
+
 @story
 async def test_an_unsubscribed_stream_is_not_heard_any_more(world: World) -> None:
     peer = await world.subscribed()

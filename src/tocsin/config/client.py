@@ -31,6 +31,11 @@ class Client:
     connect_timeout: Seconds = duration(
         "30s", "How long the first login is tried before it fails; later ones are tried for ever.", low="100ms"
     )
+    subscribe_timeout: Seconds = duration(
+        "30s",
+        "How long a new subscription that no broker can serve now is tried again; one that goes on is tried for ever.",
+        low="0s",
+    )
     login_timeout: Seconds = duration(
         "10s", "A connection that has not logged in after so long is given up, and another one tried.", low="100ms"
     )

@@ -11,6 +11,8 @@ Rules kept here:
   came with a ticket confirms.
 * A request that was sent and lost its link fails as uncertain; one that was not sent waits for a link.
   Subscribing and unsubscribing may be said twice, so they are.
+* A subscription that a broker cannot serve for the moment is tried again: for ever where it goes on from a
+  position, for ``subscribe_timeout`` where it is new.
 * After a break the code says what to do (``tocsin.protocol.codes``); pauses are drawn between nothing
   and a bound that doubles at each failure, so that many clients do not come back at one moment.
 
@@ -329,16 +331,23 @@ class ClientSession:
             self._out.append(do.Ready(held.id))
 
     def _refused(self, now: float, subscription: str, error: BrokerRefused) -> None:
-        """One that stood before is tried again where that may help; a new one is the application's concern."""
+        """Tried again where that may help; otherwise it is the application's concern."""
         held = self._holdings.find(subscription)
         if held is None:
             return
-        if held.has_stood and error.code in PASSING:
-            held.retry_at = now + (error.retry_after_s or self._back.pause_s())
+        if self._may_stand_later(now, held, error.code):
+            held.retry_at = now + (error.retry_after_s or self._back.drawn_s(held.refusals))
             self._retrying.add(subscription)
             return
         self._holdings.remove(subscription)
         self._out.append(do.Stop(subscription, error) if held.key is None else do.Fail(held.key, error))
+
+    def _may_stand_later(self, now: float, held: Held, code: str) -> bool:
+        """One that goes on is tried for ever; a new one where a part of the system is away, and for a while."""
+        since = held.refused(now)
+        if held.goes_on:
+            return code in PASSING
+        return code == "unavailable" and now < since + self._settings.subscribe_timeout
 
     def _retried(self) -> list[Held]:
         found = (self._holdings.find(subscription) for subscription in self._retrying)

@@ -48,8 +48,12 @@ class ComingBack:
         self.plan(now, pause_s, asks=is_sent_away or link.was_ready_at is None)
 
     def pause_s(self) -> float:
-        bound = min(self._settings.backoff_max, self._settings.backoff_min * 2.0 ** min(self._failures, 40))
         self._failures += 1
+        return self.drawn_s(self._failures)
+
+    def drawn_s(self, failures: int) -> float:
+        """A pause after so many failures."""
+        bound = min(self._settings.backoff_max, self._settings.backoff_min * 2.0 ** min(failures - 1, 40))
         return self._rng.uniform(0.0, bound)
 
     def may_renew(self, code: int = codes.BAD_TOKEN.number) -> bool:

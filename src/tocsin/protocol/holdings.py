@@ -14,17 +14,33 @@ from tocsin.protocol.targets import Target
 
 @dataclass(slots=True)
 class Held:
-    """``key`` is the application's, while it waits for the first answer."""
+    """``key`` is the application's, while it waits for the first answer.
+
+    ``refused_at`` is since when brokers refuse it, ``refusals`` how often they did.
+    """
 
     id: str
     target: Target
     inbox: Inbox
     key: Any = None
     retry_at: float | None = None
+    refusals: int = 0
+    refused_at: float | None = None
 
     @property
-    def has_stood(self) -> bool:
-        return self.inbox.stream is not None
+    def goes_on(self) -> bool:
+        """Whether it stood before, in this session or in an earlier one."""
+        return self.inbox.position is not None
+
+    def refused(self, now: float) -> float:
+        """Since when it is."""
+        self.refusals += 1
+        self.refused_at = now if self.refused_at is None else self.refused_at
+        return self.refused_at
+
+    def stand(self, standing: Standing) -> None:
+        self.retry_at, self.refusals, self.refused_at = None, 0, None
+        self.inbox.stand(standing)
 
     def wanted(self) -> Wanted:
         return Wanted(self.id, self.target, self.inbox.position)
@@ -66,8 +82,7 @@ class Holdings:
         if held is None:
             return None
         is_new = held.inbox.stream != standing.stream
-        held.retry_at = None
-        held.inbox.stand(standing)
+        held.stand(standing)
         if is_new:
             self._index()
         return held

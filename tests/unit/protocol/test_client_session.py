@@ -85,6 +85,19 @@ def test_pauses_are_drawn_from_nothing_on() -> None:
     assert all(0.0 <= pause <= 1.0 for pause in drawn)
 
 
+def test_each_subscription_that_waits_has_pauses_of_its_own() -> None:
+    core = session(Highest())
+    link = connected(core)
+    for number in range(3):
+        (subscribe,) = sent(core.subscribe(0.0, "key", f"n{number}", NEWS))
+        core.received(0.0, link, encoded(messages.Failed("unavailable", "away", subscribe.request)))  # type: ignore[union-attr]
+    again = [message for message in sent(core.tick(1.0)) if isinstance(message, messages.Subscribe)]
+    assert {one.id for one in again} == {"n0", "n1", "n2"}
+    core.received(1.0, link, encoded(messages.Failed("unavailable", "away", again[0].request)))
+    assert core.tick(2.9) == []
+    assert [(type(m), m.id) for m in sent(core.tick(3.0))] == [(messages.Subscribe, again[0].id)]  # type: ignore[union-attr]
+
+
 def test_what_a_broker_asks_to_wait_is_added() -> None:
     core = session(Highest())
     (opened,) = core.start(0.0)

@@ -18,6 +18,7 @@ export const SUBPROTOCOL = "tocsin.v1";
 
 export const DEFAULTS = Object.freeze({
   connectTimeoutMs: 30_000, // how long the first login is tried
+  subscribeTimeoutMs: 30_000, // how long a new subscription that no broker can serve now is tried again
   loginTimeoutMs: 10_000, // a connection that has not logged in after so long is given up
   backoffMinMs: 500, // pauses are drawn between zero and so much, doubled at each failure
   backoffMaxMs: 30_000,
@@ -183,9 +184,10 @@ class Subscription {
     Object.assign(this, { id, target, _session: session, _inbox: inbox, _error: null, _isOver: false });
     this._wakers = [];
     this._retryAt = null;
+    this._refusals = 0;
+    this._refusedAt = null;
     this.ready = new Promise((resolve, reject) => Object.assign(this, { _resolve: resolve, _reject: reject }));
     this.ready.catch(() => {});
-    this._isNew = true;
   }
 
   [Symbol.asyncIterator]() {
@@ -214,7 +216,8 @@ class Subscription {
   _stand(standing) {
     this._inbox.stand(standing);
     this._retryAt = null;
-    this._isNew = false;
+    this._refusals = 0;
+    this._refusedAt = null;
     this._resolve(standing);
     this._wake();
   }
@@ -416,9 +419,9 @@ class Session {
     return typeof token === "function" ? await token() : token;
   }
 
-  #pauseMs() {
+  #pauseMs(failures = this.#failures++) {
     const { backoffMinMs, backoffMaxMs } = this.#settings;
-    return this.#options.random() * Math.min(backoffMaxMs, backoffMinMs * 2 ** Math.min(this.#failures++, 40));
+    return this.#options.random() * Math.min(backoffMaxMs, backoffMinMs * 2 ** Math.min(failures, 40));
   }
 
   #mayRenew(code) {
@@ -684,8 +687,8 @@ class Session {
   #refused(id, error) {
     const subscription = this.#subscriptions.get(id);
     if (!subscription) return;
-    if (!subscription._isNew && PASSING.has(error.code)) {
-      const pauseMs = error.retryAfterS === null ? this.#pauseMs() : error.retryAfterS * 1000;
+    if (this.#mayStandLater(subscription, error.code)) {
+      const pauseMs = error.retryAfterS === null ? this.#pauseMs(subscription._refusals++) : error.retryAfterS * 1000;
       subscription._retryAt = Date.now() + pauseMs;
       this.#after(`subscribe ${id}`, pauseMs, () => this.#tryAgain(subscription));
       return;
@@ -693,6 +696,12 @@ class Session {
     this.#subscriptions.delete(id);
     this.#index();
     subscription._stop(error);
+  }
+
+  #mayStandLater(subscription, code) {
+    subscription._refusedAt ??= Date.now();
+    if (subscription._inbox.position !== null) return PASSING.has(code);
+    return code === "unavailable" && Date.now() < subscription._refusedAt + this.#settings.subscribeTimeoutMs;
   }
 
   #tryAgain(subscription) {
