@@ -122,13 +122,7 @@ class Keeping:
             self._expect(holding.user, broker)
         else:
             online.pop(holding.user, None)
-            self.went(holding.user)
-
-    def went(self, name: str) -> None:
-        user = self._world.users.get(name)
-        if user is not None:
-            user.seen_at = self._world.now
-            self._world.users.touch(name)
+            self._world.seen(holding.user)
 
     def _expect(self, name: str, broker: str) -> None:
         """Send away who is online where it does not belong and is not on its way to."""

@@ -41,6 +41,7 @@ class Living:
         broker.location, broker.capacity = told.location, told.capacity
         world.brokers.put(name, broker)
         self._unheld.pop(name, None)
+        world.lose_sight(name)
         world.presence[name] = Presence(Signs(world.clock.now_s), is_known=True)
         self._brief(broker)
         if world.members() != before:
@@ -101,6 +102,7 @@ class Living:
             return
         broker.ended_at, broker.plan = world.now, None
         world.brokers.touch(broker.name)
+        world.lose_sight(broker.name)
         world.presence[broker.name] = Presence(Signs(world.clock.now_s))
         world.forget_told(broker.name)
         self._let_go.discard(broker.name)

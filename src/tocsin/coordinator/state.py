@@ -113,7 +113,7 @@ class State:
         presence.load, presence.newcomers, presence.reports = report.load, 0, presence.reports + 1
         if report.is_full:
             presence.rates.clear()
-            presence.holdings.clear()
+            self.world.lose_sight(name, {holding.user for holding in report.holdings if holding.streams})
         presence.rates.update(report.rates)
         self._take(name, report)
         self.living.heard(broker, report.is_draining)

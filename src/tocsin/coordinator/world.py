@@ -6,7 +6,7 @@ and is told again when the broker registers, in a new life of its own or of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from random import Random
@@ -114,6 +114,21 @@ class World:
 
     def is_online(self, user: str, broker: str | None) -> bool:
         return broker in self.presence and user in self.presence[broker].holdings
+
+    def seen(self, name: str) -> None:
+        """The user was there until now."""
+        user = self.users.get(name)
+        if user is not None:
+            user.seen_at = self.now
+            self.users.touch(name)
+
+    def lose_sight(self, broker: str, still: Collection[str] = ()) -> None:
+        """Who is online at ``broker`` is not known any more, save for ``still``; the others were seen until now."""
+        if broker in self.presence:
+            holdings = self.presence[broker].holdings
+            for name in sorted(holdings.keys() - set(still)):
+                self.seen(name)
+            holdings.clear()
 
     def adopt(self, user: User, broker: str, version: int) -> int:
         """The instruction's number, 0 where the broker hears nothing now."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from support.coordinators import Story, told, wanted
@@ -67,6 +69,26 @@ def test_a_subscription_that_is_told_again_does_not_go_back():
     made.tell(events.SubscriptionKept("ann", wanted("1", "05")))
     made.tell(events.SubscriptionKept("ann", wanted("1", "02")))
     assert subscriptions(made, "ann") == {"1": "05"}
+
+
+@pytest.mark.parametrize(
+    "loses",
+    [
+        pytest.param(lambda made: made.tell(events.BrokerRemoved("a")), id="its broker ended"),
+        pytest.param(lambda made: made.register("a", "2"), id="its broker began anew"),
+        pytest.param(lambda made: made.report("a", is_full=True), id="its broker no longer knows it"),
+    ],
+)
+def test_who_was_online_until_now_has_not_been_away(loses: Callable[[Story], object]):
+    made = Story("a", "b", offline_ttl_s=100)
+    made.place("ann")
+    made.online("a", "ann")
+    made.pass_time(200, "a", "b", step_s=1)
+    loses(made)
+    made.pass_time(70, "b", step_s=1)
+    assert made.where("ann") == "b"
+    made.pass_time(70, "b", step_s=1)
+    assert "ann" not in made.state.world.users.names() or made.state.world.users["ann"].is_removed
 
 
 def test_acknowledgements_of_what_is_not_there_are_passed_over():
