@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
+import uvloop
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
 
 from tocsin.broker.app import create_app
 from tocsin.broker.core import Core, Keys, Upstreams
@@ -32,6 +34,29 @@ def place(number: int) -> str:
     return f"{number:04d}"
 
 
+def run(scenario: Callable[[], Awaitable[None]]) -> None:
+    """Run a scenario under uvloop, as the broker does."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(asyncio.wait_for(scenario(), 30))  # type: ignore[arg-type]
+
+
+async def eventually(holds: Callable[[], bool]) -> None:
+    for _ in range(1000):
+        if holds():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it never came to hold")
+
+
+async def closed(client: Client) -> int | None:
+    """The code with which the broker ends the connection; what comes before is read and dropped."""
+    try:
+        while True:
+            await asyncio.wait_for(client.socket.recv(), 10)
+    except ConnectionClosed:
+        return client.socket.close_code
+
+
 @dataclass
 class MemoryTopics:
     """Topics whose whole past is kept, save what ``forgotten`` says; positions count from 1."""
@@ -43,6 +68,12 @@ class MemoryTopics:
     detached: list[str] = field(default_factory=list)
     page_items: int = 3
     is_away: bool = False
+    may_attach: asyncio.Event | None = None
+
+    def hold_attaching(self) -> asyncio.Event:
+        """Nothing is attached until the event is set."""
+        self.may_attach = asyncio.Event()
+        return self.may_attach
 
     async def check(self, target: Target, principal: Principal) -> None:
         if target.name == "missing":
@@ -51,7 +82,7 @@ class MemoryTopics:
             raise Refused(f"following {target.name!r} needs the capability 'topic:{target.name}'")
 
     async def attach(self, target: Target) -> Attached:
-        await asyncio.sleep(0)
+        await (self.may_attach.wait() if self.may_attach else asyncio.sleep(0))
         self.attached.append(target.name)
         past = self.log.setdefault(topic_stream(target.name), [])
         return Attached(topic_stream(target.name), past[-1][0] if past else START)
@@ -103,6 +134,7 @@ class MemoryDirectory:
     acks: list[tuple[str, str, str]] = field(default_factory=list)
     arrivals: list[tuple[str, int]] = field(default_factory=list)
     is_drained: bool = False
+    may_drop: asyncio.Event | None = None
 
     async def where(self, user: str) -> Placement | None:
         if self.is_away:
@@ -113,6 +145,8 @@ class MemoryDirectory:
         self.kept[user, wanted.id] = wanted
 
     async def drop(self, user: str, id: str) -> None:
+        if self.may_drop is not None:
+            await self.may_drop.wait()
         self.kept.pop((user, id), None)
 
     def logged_in(self, user: str, session: str, *, is_admitted_unasked: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,15 +14,14 @@ from tocsin.broker.outlet import Outlet
 from tocsin.broker.ports import Directory, Publisher, Recorder, Upstream
 from tocsin.broker.session import Session
 from tocsin.broker.shedding import POLICIES
+from tocsin.broker.subscribing import Subscribing
+from tocsin.broker.tasks import Tasks
 from tocsin.broker.timers import Wheel
-from tocsin.broker.users import Subscription, User, Users
+from tocsin.broker.users import User, Users
 from tocsin.clock import Clock, SystemClock
 from tocsin.config import Broker
-from tocsin.errors import AlreadyExists, LimitExceeded, TocsinError, Unavailable
+from tocsin.errors import LimitExceeded, Unavailable
 from tocsin.protocol.codes import GOING_AWAY, SILENT, Code
-from tocsin.protocol.messages import Wanted
-from tocsin.protocol.targets import target_key
-from tocsin.tokens import Principal
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +71,8 @@ class Core:
         self.outlets: set[Outlet] = set()
         self.closes: Counter[str] = Counter()
         self.is_draining = False
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks("the broker's core")
+        self.subscribing = Subscribing(self.users, self.holding, directory, settings.max_subscriptions, self._tasks)
         self.on_left: Callable[[User], None] | None = None
 
     # --- connections --------------------------------------------------------------------------------------
@@ -126,9 +125,7 @@ class Core:
         user.sessions.remove(session)
         self.users.changed(user)
         if user.is_peer:
-            task = asyncio.get_running_loop().create_task(self.let_go_all(user))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks.spawn(self.subscribing.let_go_all(user))
             return
         self.directory.logged_out(user.name, session.id)
         if not user.sessions and not user.subscriptions and not user.adoptions:
@@ -141,72 +138,3 @@ class Core:
         session.is_moving = False
         if not any(s.is_moving for s in user.sessions):
             self.directory.arrived(user.name, user.version)
-
-    # --- subscriptions ------------------------------------------------------------------------------------
-
-    async def subscribe(
-        self, user: User, wanted: Wanted, principal: Principal | None, *, is_trusted: bool = False
-    ) -> Subscription:
-        """Make ``wanted`` one of the user's, durably. Repeating it is harmless.
-
-        ``principal`` is asked whether it may, save where it ``is_trusted`` with what the user holds already; without
-        one, the coordinator asks.
-        """
-        key = target_key(wanted.target)
-        held = user.subscriptions.get(wanted.id)
-        if held is not None and held.key != key:
-            raise AlreadyExists("subscription", wanted.id, "end it first or choose another id")
-        if principal is not None and not (is_trusted and held is not None):
-            await self.holding.upstream(wanted.target).check(wanted.target, principal)
-        held = user.subscriptions.get(wanted.id) or await self._hold(user, wanted, key)
-        if not held.is_kept and not user.is_peer and principal is not None:
-            await self.directory.keep(user.name, held.wanted())
-        held.is_kept = True
-        return held
-
-    async def unsubscribe(self, user: User, id: str) -> None:
-        """End one; harmless where there is none."""
-        subscription = user.subscriptions.pop(id, None)
-        if subscription is None:
-            return
-        for session in list(user.sessions):
-            session.ended(subscription)
-        self.users.changed(user)
-        if not user.is_peer:
-            await self.directory.drop(user.name, id)
-        await self.holding.let_go(subscription.stream, subscription.target)
-
-    async def let_go_all(self, user: User) -> None:
-        """Hold nothing for ``user`` any more, without ending its subscriptions."""
-        held = list(user.subscriptions.values())
-        user.subscriptions.clear()
-        for subscription in held:
-            for session in list(user.sessions):
-                session.ended(subscription)
-            await self.holding.let_go(subscription.stream, subscription.target)
-
-    async def _hold(self, user: User, wanted: Wanted, key: str) -> Subscription:
-        self._check_room(user)
-        stream = await self.holding.hold(wanted.target)
-        known = user.subscriptions.get(wanted.id)
-        try:
-            self._check_room(user, 0 if known else 1)
-        except TocsinError:
-            await self.holding.let_go(stream, wanted.target)
-            raise
-        if known is not None:  # another session was quicker
-            await self.holding.let_go(stream, wanted.target)
-            return known
-        made = Subscription(wanted.id, wanted.target, key, stream, wanted.position or stream.position)
-        user.subscriptions[wanted.id] = made
-        self.users.changed(user)
-        return made
-
-    def _check_room(self, user: User, more: int = 1) -> None:
-        """LimitExceeded if the user would hold too much; Unavailable if it is held here no more."""
-        if user.is_peer:
-            return
-        if self.users.get(user.name) is not user:
-            raise Unavailable(f"{user.name!r} was placed elsewhere meanwhile")
-        if len(user.subscriptions) + more > self.settings.max_subscriptions:
-            raise LimitExceeded("subscriptions of one user", self.settings.max_subscriptions)

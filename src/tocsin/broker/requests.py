@@ -35,11 +35,13 @@ class Requests:
         return len(self._tasks) + len(self._queue)
 
     def enqueue(self, work: Work) -> None:
-        """Run after everything that was enqueued before."""
+        """Run after everything that was enqueued before; counts as ``run``'s work does."""
         is_idle = not self._queue
         self._queue.append(work)
         if is_idle:
             self.run(self._in_order)
+        else:
+            self._throttle()
 
     def run(self, work: Work) -> None:
         """Run beside all others; nothing more is read from the client while there are too many."""
@@ -58,6 +60,7 @@ class Requests:
             await self._queue[0]()
             if self._queue:
                 self._queue.popleft()
+            self._throttle()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

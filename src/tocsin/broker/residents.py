@@ -27,7 +27,7 @@ class LocalResidents:
         if held is not None and held.version > version:
             return
         entered = self._core.users.enter(user, version)
-        made = (self._core.subscribe(entered, wanted, None) for wanted in subscriptions)
+        made = (self._core.subscribing.subscribe(entered, wanted, None) for wanted in subscriptions)
         entered.adoptions += 1
         try:
             results = await asyncio.gather(*made, return_exceptions=True)
@@ -55,7 +55,7 @@ class LocalResidents:
         self._core.users.remove(held)
         for session in list(held.sessions):
             session.outlet.end(RELEASED)
-        await self._core.let_go_all(held)
+        await self._core.subscribing.let_go_all(held)
 
     def users(self) -> Collection[str]:
         return self._core.users.names()

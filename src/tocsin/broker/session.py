@@ -167,7 +167,7 @@ class Session:
             case Subscribe():
                 await self._subscribe(message)
             case Unsubscribe():
-                await self.core.unsubscribe(self._known, message.id)
+                await self.core.subscribing.unsubscribe(self._known, message.id)
                 self._outlet.say(Done(message.request))
             case ListSubscriptions():
                 held = [self._standing(s) for s in self._known.subscriptions.values()]
@@ -269,7 +269,7 @@ class Session:
     async def _logout(self, message: Logout) -> None:
         if message.forget:
             for id in list(self._known.subscriptions):
-                await self.core.unsubscribe(self._known, id)
+                await self.core.subscribing.unsubscribe(self._known, id)
         self._outlet.say(Done(message.request))
         self._outlet.end(LOGGED_OUT)
 

@@ -55,7 +55,8 @@ async def stand_all(
     assert user is not None
     assert principal is not None
     found = await asyncio.gather(
-        *(session.core.subscribe(user, w, principal, is_trusted=is_trusted) for w in wanted), return_exceptions=True
+        *(session.core.subscribing.subscribe(user, w, principal, is_trusted=is_trusted) for w in wanted),
+        return_exceptions=True,
     )
     starts: dict[Stream, str] = {}
     for one, result in zip(wanted, found, strict=True):

@@ -4,11 +4,10 @@ import asyncio
 import time
 
 import pytest
-import uvloop
 from msgspec import Raw
-from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.exceptions import InvalidStatus
 
-from broker_world import SECRET, place, token_of, topic, world
+from broker_world import SECRET, closed, eventually, place, run, token_of, topic, world
 from tocsin.protocol.coordination import BrokerInfo, Placement
 from tocsin.protocol.messages import (
     Accepted,
@@ -35,29 +34,6 @@ from tocsin.protocol.messages import (
 )
 from tocsin.protocol.targets import TopicTarget
 from tocsin.protocol.tickets import issue_ticket
-
-
-def run(scenario):
-    """Run a scenario under uvloop, as the broker does."""
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(asyncio.wait_for(scenario(), 30))
-
-
-async def closed(client):
-    """The code with which the broker ends the connection; what comes before is read and dropped."""
-    try:
-        while True:
-            await asyncio.wait_for(client.socket.recv(), 10)
-    except ConnectionClosed:
-        return client.socket.close_code
-
-
-async def eventually(holds):
-    for _ in range(1000):
-        if holds():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it never came to hold")
 
 
 async def payloads(client, count):
@@ -412,17 +388,6 @@ def test_who_is_late_or_silent_is_closed():
             assert await closed(late) == 4404
             w.core.wheel.advance(w.core.now() + 100)
             assert await closed(silent) == 4002
-
-    run(scenario)
-
-
-def test_requests_under_way_are_bounded_and_all_answered():
-    async def scenario():
-        async with world(max_requests=2, max_messages_per_s=1000.0) as w, w.client() as ann:
-            await ann.login("ann")
-            for i in range(40):
-                await ann.say(Publish(i, "t", Raw(b"1")))
-            assert [(await ann.next()).request for _ in range(40)] == list(range(40))
 
     run(scenario)
 

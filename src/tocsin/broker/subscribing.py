@@ -1,0 +1,100 @@
+"""What users hold: subscriptions made durable, shared by all sessions of their user, and ended.
+
+Whoever asks for an end need not wait for it: it is carried out though its connection is gone, for nobody else would
+let go of what the subscription holds.
+"""
+
+from __future__ import annotations
+
+from tocsin.broker.holding import Holding
+from tocsin.broker.ports import Directory
+from tocsin.broker.tasks import Tasks
+from tocsin.broker.users import Subscription, User, Users
+from tocsin.errors import AlreadyExists, LimitExceeded, TocsinError, Unavailable
+from tocsin.protocol.messages import Wanted
+from tocsin.protocol.targets import target_key
+from tocsin.tokens import Principal
+
+
+class Subscribing:
+    """``max_subscriptions`` is for each user; a peer may hold as many as it needs."""
+
+    def __init__(
+        self, users: Users, holding: Holding, directory: Directory, max_subscriptions: int, tasks: Tasks
+    ) -> None:
+        self._users, self._holding, self._directory = users, holding, directory
+        self._max_subscriptions, self._tasks = max_subscriptions, tasks
+
+    async def subscribe(
+        self, user: User, wanted: Wanted, principal: Principal | None, *, is_trusted: bool = False
+    ) -> Subscription:
+        """Make ``wanted`` one of the user's, durably. Repeating it is harmless.
+
+        ``principal`` is asked whether it may, save where it ``is_trusted`` with what the user holds already; without
+        one, the coordinator asks.
+        """
+        key = target_key(wanted.target)
+        held = user.subscriptions.get(wanted.id)
+        if held is not None and held.key != key:
+            raise AlreadyExists("subscription", wanted.id, "end it first or choose another id")
+        if principal is not None and not (is_trusted and held is not None):
+            await self._holding.upstream(wanted.target).check(wanted.target, principal)
+        held = user.subscriptions.get(wanted.id) or await self._hold(user, wanted, key)
+        if not held.is_kept and not user.is_peer and principal is not None:
+            await self._directory.keep(user.name, held.wanted())
+        held.is_kept = True
+        return held
+
+    async def unsubscribe(self, user: User, id: str) -> None:
+        """End one; harmless where there is none."""
+        subscription = self._taken(user, id)
+        if subscription is not None:
+            await self._tasks.finish(self._end(user, subscription))
+
+    async def let_go_all(self, user: User) -> None:
+        """Hold nothing for ``user`` any more, without ending its subscriptions."""
+        for subscription in [self._taken(user, id) for id in list(user.subscriptions)]:
+            if subscription is not None:
+                await self._holding.let_go(subscription.stream, subscription.target)
+
+    def _taken(self, user: User, id: str) -> Subscription | None:
+        """The subscription, from now on nobody's."""
+        subscription = user.subscriptions.pop(id, None)
+        if subscription is not None:
+            for session in list(user.sessions):
+                session.ended(subscription)
+            self._users.changed(user)
+        return subscription
+
+    async def _end(self, user: User, subscription: Subscription) -> None:
+        try:
+            if not user.is_peer:
+                await self._directory.drop(user.name, subscription.id)
+        finally:
+            await self._holding.let_go(subscription.stream, subscription.target)
+
+    async def _hold(self, user: User, wanted: Wanted, key: str) -> Subscription:
+        self._check_room(user)
+        stream = await self._holding.hold(wanted.target)
+        known = user.subscriptions.get(wanted.id)
+        try:
+            self._check_room(user, 0 if known else 1)
+        except TocsinError:
+            await self._holding.let_go(stream, wanted.target)
+            raise
+        if known is not None:  # another session was quicker
+            await self._holding.let_go(stream, wanted.target)
+            return known
+        made = Subscription(wanted.id, wanted.target, key, stream, wanted.position or stream.position)
+        user.subscriptions[wanted.id] = made
+        self._users.changed(user)
+        return made
+
+    def _check_room(self, user: User, more: int = 1) -> None:
+        """LimitExceeded if the user would hold too much; Unavailable if it is held here no more."""
+        if user.is_peer:
+            return
+        if self._users.get(user.name) is not user:
+            raise Unavailable(f"{user.name!r} was placed elsewhere meanwhile")
+        if len(user.subscriptions) + more > self._max_subscriptions:
+            raise LimitExceeded("subscriptions of one user", self._max_subscriptions)
