@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from secrets import token_urlsafe
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -27,6 +27,7 @@ from tocsin.coordinator.metrics import Metrics, tally
 from tocsin.coordinator.queues import Queue
 from tocsin.coordinator.state import State
 from tocsin.coordinator.store.base import Store
+from tocsin.coordinator.world import World
 from tocsin.errors import NotFound, Unavailable
 from tocsin.protocol.coordination import (
     Instruction,
@@ -41,6 +42,7 @@ from tocsin.protocol.coordination import (
 from tocsin.protocol.tickets import issue_ticket
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +123,19 @@ class Coordinator:
 
     async def handle(self, event: Event) -> None:
         """Returns when what ``event`` changed is durable and its effects are on their way."""
+        await self._decided(event, lambda world: None)
+
+    async def _decided(self, event: Event, read: Callable[[World], T]) -> T:
+        """As ``handle``, with what ``read`` saw before anything else was decided, which is durable now."""
         if self._committer.failure is not None:
             raise self._committer.failure
         started = time.perf_counter()
         effects = self.state.handle(event, self._clock.now())
-        changes = self.state.world.take_changes()
+        changes, seen = self.state.world.take_changes(), read(self.state.world)
         if changes or effects:
             await self._committer.commit(changes, lambda: self._carry_out(effects))
         self.metrics.handled(type(event).__name__, time.perf_counter() - started)
+        return seen
 
     async def settled(self) -> None:
         """Before something is read: what is seen now is durable."""
@@ -139,8 +146,8 @@ class Coordinator:
     async def register(self, name: str, registration: Registration) -> Registered:
         async with self._detaching.lock(name):
             was_given_up = self._is_dead(name)
-            await self.handle(events.BrokerRegistered(name, registration))
-        return Registered(self._options.report_interval_s, self.state.world.members(), was_given_up)
+            members = await self._decided(events.BrokerRegistered(name, registration), World.members)
+        return Registered(self._options.report_interval_s, members, was_given_up)
 
     async def report(self, name: str, report: Report) -> Reported:
         is_known = self.state.knows(name, report.incarnation)
@@ -173,12 +180,17 @@ class Coordinator:
     # --- users -----------------------------------------------------------------------------------------
 
     async def place(self, user: str, asked: PlacementRequest) -> Placement:
-        await self.handle(events.PlacementAsked(user, asked.location, asked.latencies_ms))
-        world = self.state.world
-        found = world.users.get(user)
-        broker = world.brokers.get(found.broker) if found and found.broker else None
-        if found is None or broker is None or broker.is_ended:
+        event = events.PlacementAsked(user, asked.location, asked.latencies_ms)
+        placement = await self._decided(event, lambda world: self._placement(world, user))
+        if placement is None:
             raise Unavailable("no broker lives that could take the user")
+        return placement
+
+    def _placement(self, world: World, user: str) -> Placement | None:
+        found = world.users[user]
+        broker = world.brokers.get(found.broker) if found.broker else None
+        if broker is None or broker.is_ended:
+            return None
         ticket = self._ticket(user, broker.name, found.version)
         return Placement(user, broker.name, broker.url, found.version, ticket, found.reason)
 
@@ -191,6 +203,12 @@ class Coordinator:
             return instruction
         ticket = self._ticket(instruction.user, instruction.to.name, instruction.version)
         return msgspec.structs.replace(instruction, ticket=ticket)
+
+    # --- plans -----------------------------------------------------------------------------------------
+
+    async def propose(self, moves: Sequence[events.WantedMove], cause: str) -> str:
+        """The id of the plan that was made."""
+        return await self._decided(events.PlanProposed(moves, cause), lambda world: world.plans.names()[-1])
 
     # --- effects ---------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 from collections.abc import Coroutine
 from random import Random
 from typing import Any
@@ -165,6 +166,50 @@ def test_nothing_is_answered_that_is_not_durable():
             await service.place("bob", PlacementRequest())
         assert failures == [1]
         assert make(store).state.world.users.names() == []
+
+    run(story())
+
+
+class Held(MemoryStore):
+    """Commits wait until they are let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go = threading.Event()
+        self.go.set()
+
+    def save(self, changes: Any) -> None:
+        assert self.go.wait(20)
+        super().save(changes)
+
+
+def test_a_placement_is_answered_as_it_was_decided_and_made_durable():
+    async def story() -> None:
+        store = Held()
+        service = make(store)
+        for name in ("a", "b"):
+            await service.register(name, registration(name))
+        store.go.clear()
+        asked = asyncio.create_task(service.place("ann", PlacementRequest()))
+        await asyncio.sleep(0)
+        later = asyncio.create_task(service.handle(events.BrokerRemoved("a")))
+        await asyncio.sleep(0)
+        store.go.set()
+        placement = await asked
+        assert (placement.broker, placement.version) == ("a", 1), "what came later may not be durable yet"
+        await later
+        assert service.state.world.users["ann"].broker == "b"
+        await service.stop()
+
+    run(story())
+
+
+def test_who_proposed_a_plan_hears_of_that_plan():
+    async def story() -> None:
+        service = make(Held())
+        proposals = [service.propose([events.WantedMove(user, "a", "")], user) for user in ("ann", "bob", "eve")]
+        plans = await asyncio.gather(*proposals)
+        assert [service.state.world.plans[plan].cause for plan in plans] == ["ann", "bob", "eve"]
 
     run(story())
 

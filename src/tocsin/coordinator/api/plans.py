@@ -83,9 +83,8 @@ async def propose_plan(request: Request, api: Shared, who: Who) -> Response:
     asked = await read_json(request, NewPlan, api.limits)
     check_items("moves in one plan", len(asked.moves), MAX_MOVES)
     check_name("cause", asked.cause)
-    await api.service.handle(events.PlanProposed([_wanted(move) for move in asked.moves], asked.cause))
-    world = api.service.state.world
-    return reply(_whole(world, world.plans.names()[-1]), 201)
+    plan = await api.service.propose([_wanted(move) for move in asked.moves], asked.cause)
+    return reply(_whole(api.service.state.world, plan), 201)
 
 
 @router.get("/plans", **operation(gives=Plans, summary="List plans, newest first"))
