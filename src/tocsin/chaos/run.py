@@ -23,7 +23,7 @@ from tocsin.errors import TocsinError
 ARRIVE_S = 90.0
 SETTLE_S = 60.0  # for what is on its way when the traffic has ended
 ECHO_S = 1.0  # in which a double would still come
-LOOK_S = 0.4
+LOOK_S = 0.2
 SCHEMA = """
 CREATE ACTIVE DATASET Reports$ (source STRING, n INT, kind STRING, value DOUBLE);
 CREATE CONTINUOUS CHANNEL ByKind$(kind STRING) AS SELECT r.source, r.n FROM Reports$ r WHERE r.kind = :kind;
@@ -87,9 +87,7 @@ class _Stage:
         return self.faults.problems + [problem for person in everyone for problem in person.problems]
 
     async def set_up(self) -> None:
-        await self._world.host.ensure()
-        await self._world.start()
-        await self._world.statements(SCHEMA.replace("$", str(self._story.seed)))
+        await asyncio.gather(self._prepare(), self._world.start())
         everyone = [*self._people, self._publisher, self._walker]
         async with asyncio.timeout(ARRIVE_S):
             await asyncio.gather(*(person.arrive() for person in everyone))
@@ -97,6 +95,10 @@ class _Stage:
             for number, wish in enumerate(self._rng.sample(self._wishes, k=self._rng.randint(1, 3))):
                 person.subscribe(f"w{number}", wish)
         await self._until(lambda: all(i.stood is not None for p in self._people for i in p.intervals), ARRIVE_S)
+
+    async def _prepare(self) -> None:
+        await self._world.host.ensure()
+        await self._world.statements(SCHEMA.replace("$", str(self._story.seed)))
 
     async def play(self) -> None:
         self._journal.tell("traffic begins", people=len(self._people))

@@ -26,6 +26,7 @@ from tocsin.tokens import ensure_secret, mint
 TOKEN_S = 86_400.0
 STATEMENTS_S = 90.0
 START_S = 90.0
+LOOK_S = 0.1
 CLUSTER_SETTINGS = {"cluster.driver_memory": "768m", "cluster.master": "local[2]", "log.level": "warning"}
 SERVER_SETTINGS = {
     "log.level": "info",
@@ -113,8 +114,15 @@ class World:
         return name in self._processes and self._processes[name].code is None
 
     async def start(self) -> None:
-        await self.restart("coordinator")
-        await asyncio.gather(*(self.restart(name) for name in self.brokers))
+        """Have all of them running, and the brokers known to the coordinator: newcomers are spread over all."""
+        await asyncio.gather(*(self.restart(name) for name in ("coordinator", *self.brokers)))
+        async with asyncio.timeout(START_S):
+            while not await self._has_all():
+                await asyncio.sleep(LOOK_S)
+
+    async def _has_all(self) -> bool:
+        known = await self.ask("GET", f"{self.coordinator_url}/brokers")
+        return {broker["name"] for broker in known["brokers"] if broker["state"] == "live"} >= set(self.brokers)
 
     async def restart(self, name: str) -> None:
         """Have it running and ready; where it is killed meanwhile, whoever did that starts it again."""

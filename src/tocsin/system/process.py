@@ -123,8 +123,9 @@ class Process:
 
 
 def is_ready(url: str) -> bool:
+    """Asked often, of programs of ours, with no secret: so no certificates are loaded, which costs 30 ms each time."""
     try:
-        return httpx.get(f"{url}/readyz", timeout=2.0, trust_env=False).status_code == 200
+        return httpx.get(f"{url}/readyz", timeout=2.0, trust_env=False, verify=False).status_code == 200
     except httpx.HTTPError:
         return False
 
