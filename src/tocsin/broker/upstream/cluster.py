@@ -93,6 +93,15 @@ class _Positions(msgspec.Struct, frozen=True):
     positions: dict[str, str]
 
 
+class _Broker(msgspec.Struct, frozen=True):
+    name: str
+    url: str
+
+
+class _Brokers(msgspec.Struct, frozen=True):
+    brokers: list[_Broker]
+
+
 class _Channel(msgspec.Struct, frozen=True):
     parameters: list[Parameter]
 
@@ -137,6 +146,10 @@ class ClusterClient:
     async def register(self, broker: str, notify_url: str) -> None:
         text = f"CREATE BROKER IF NOT EXISTS `{broker}` AT '{notify_url}'"
         await self._ask("POST", "/statements", {"text": text})
+
+    async def brokers(self) -> dict[str, str]:
+        """Every broker that registered, with the address of its notices."""
+        return {one.name: one.url for one in _read(_Brokers, await self._ask("GET", "/brokers")).brokers}
 
     async def subscribe(self, broker: str, channel: str, wanted: Sequence[tuple[str, Arguments]]) -> list[Made]:
         """All or none; (id, arguments) each, and asking again under an id changes nothing."""

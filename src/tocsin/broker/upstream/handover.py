@@ -1,4 +1,4 @@
-"""What brokers ask each other about topics over HTTP: a log that changes hands, and pieces of a topic's history."""
+"""What brokers ask each other over HTTP: a topic's log that changes hands, pieces of its history, and who lives."""
 
 from __future__ import annotations
 
@@ -48,6 +48,12 @@ class HistoryPage(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
+class Known(msgspec.Struct, frozen=True):
+    """Who lives, as a broker was last told; None where it was not."""
+
+    brokers: tuple[BrokerInfo, ...] | None
+
+
 class PeerClient:
     def __init__(self, token: Callable[[], str | None], timeout_s: float) -> None:
         self._token = token
@@ -64,6 +70,12 @@ class PeerClient:
         ]
         answers = await asyncio.gather(*asked, return_exceptions=True)
         return [answer for answer in answers if isinstance(answer, Handover)]
+
+    async def known(self, others: Iterable[BrokerInfo]) -> list[Known]:
+        """Who lives by what others were told, from those that answer."""
+        asked = [self._ask(Known, "GET", other, "/topology") for other in others]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        return [answer for answer in answers if isinstance(answer, Known)]
 
     async def history(self, topic: str, owner: BrokerInfo, after: str, through: str) -> HistoryPage:
         path = f"/topics/{quote(topic, safe='')}/history?after={quote(after)}&through={quote(through)}"
