@@ -14,12 +14,21 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 import httpx
+import msgspec
 
 from tocsin.errors import Unavailable
 
 log = logging.getLogger(__name__)
 _PAGE = 1000
 _PAUSES_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+
+
+class _Subscription(msgspec.Struct, frozen=True):
+    id: str
+
+
+class _Subscriptions(msgspec.Struct, frozen=True):
+    subscriptions: list[_Subscription]
 
 
 class Cluster(Protocol):
@@ -39,7 +48,7 @@ class HttpCluster:
 
     async def remove_some(self, broker: str) -> bool:
         found = await self._ask("GET", "/subscriptions", params={"broker": broker, "limit": _PAGE})
-        ids = [one["id"] for one in found.json()["subscriptions"]] if found.status_code == 200 else []
+        ids = [one.id for one in _read(found)] if found.status_code == 200 else []
         if ids:
             await self._ask("POST", "/subscriptions/remove", json={"ids": ids})
         return len(ids) == _PAGE
@@ -56,6 +65,13 @@ class HttpCluster:
         if not answer.is_success and answer.status_code != 404:  # a broker that the cluster never knew has nothing
             raise Unavailable(f"the data cluster answers {answer.status_code}")
         return answer
+
+
+def _read(answer: httpx.Response) -> list[_Subscription]:
+    try:
+        return msgspec.json.decode(answer.content, type=_Subscriptions).subscriptions
+    except msgspec.DecodeError as problem:
+        raise Unavailable(f"the data cluster answers in a way that is not understood: {problem}") from None
 
 
 class Detaching:

@@ -134,6 +134,13 @@ class Restart:
 
 
 @dataclass(frozen=True, slots=True)
+class Forget:
+    """Forget what waits for ``broker``, which has ended."""
+
+    broker: str
+
+
+@dataclass(frozen=True, slots=True)
 class Tell:
     """An instruction for ``broker``. A ``Send`` gets its ticket when it is handed over."""
 
@@ -156,4 +163,4 @@ class Ask:
     url: str
 
 
-Effect = Restart | Tell | Detach | Ask
+Effect = Restart | Forget | Tell | Detach | Ask

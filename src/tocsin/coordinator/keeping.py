@@ -47,7 +47,8 @@ class Keeping:
     def _learn(self, user: User, asked: PlacementAsked) -> None:
         world = self._world
         location = asked.location or user.location
-        latencies = dict(asked.latencies_ms) or user.latencies_ms
+        measured = {name: ms for name, ms in asked.latencies_ms.items() if name in world.brokers}
+        latencies = measured or user.latencies_ms
         if (location, latencies) != (user.location, user.latencies_ms) or world.now - user.seen_at > _SEEN_ANEW_S:
             user.location, user.latencies_ms, user.seen_at = location, latencies, world.now
             world.users.touch(user.name)

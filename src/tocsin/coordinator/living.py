@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tocsin.coordinator.brokers import MEMBERS, Broker, BrokerState, Presence
-from tocsin.coordinator.events import Ask, Detach, Restart, WantedMove
+from tocsin.coordinator.events import Ask, Detach, Forget, Restart, WantedMove
 from tocsin.coordinator.liveness import Signs, Verdict
 from tocsin.coordinator.moving import Moving
 from tocsin.coordinator.placing import Placing
@@ -104,6 +104,7 @@ class Living:
         world.brokers.touch(broker.name)
         world.lose_sight(broker.name)
         world.presence[broker.name] = Presence(Signs(world.clock.now_s))
+        world.effects.append(Forget(broker.name))
         world.forget_told(broker.name)
         self._let_go.discard(broker.name)
         self._unheld[broker.name] = set(world.users.residents[broker.name])

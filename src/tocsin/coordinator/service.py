@@ -22,7 +22,7 @@ from tocsin.coordinator import events
 from tocsin.coordinator.brokers import BrokerState
 from tocsin.coordinator.committing import Committer
 from tocsin.coordinator.detaching import Cluster, Detaching
-from tocsin.coordinator.events import Ask, Detach, Effect, Event, Restart, Tell
+from tocsin.coordinator.events import Ask, Detach, Effect, Event, Forget, Restart, Tell
 from tocsin.coordinator.metrics import Metrics, tally
 from tocsin.coordinator.queues import Queue
 from tocsin.coordinator.state import State
@@ -219,6 +219,9 @@ class Coordinator:
                 case Restart(broker, incarnation):
                     self._queues[broker] = Queue(incarnation, self._options.max_instructions)
                     restarted.append(broker)
+                    self._news[broker].set()
+                case Forget(broker):
+                    self._queues.pop(broker, None)
                     self._news[broker].set()
                 case Tell(broker, instruction):
                     self._put(broker, instruction)

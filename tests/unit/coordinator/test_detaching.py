@@ -64,6 +64,23 @@ def test_a_refusal_is_no_success(url: str):
         remove(url, BROKER, "ingest:x")
 
 
+def test_what_is_no_data_cluster_is_told():
+    async def page(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+        await writer.drain()
+        writer.close()
+
+    async def story() -> None:
+        async with await asyncio.start_server(page, "127.0.0.1", 0) as server:
+            client = HttpCluster(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", lambda: "token", 5.0)
+            with pytest.raises(Unavailable, match="not understood"):
+                await client.remove_some(BROKER)
+            await client.close()
+
+    asyncio.run(story())
+
+
 def test_a_cluster_that_is_away_is_told(url: str):
     with pytest.raises(Unavailable, match="does not answer"):
         remove("http://127.0.0.1:1", BROKER)

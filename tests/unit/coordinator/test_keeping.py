@@ -38,6 +38,13 @@ def test_what_a_user_said_of_itself_counts_when_it_is_placed_again():
     assert made.where("ann") == "c"
 
 
+def test_only_latencies_to_brokers_that_exist_are_kept():
+    made = Story("a", "b", policy="nearest")
+    made.tell(events.PlacementAsked("ann", None, {"a": 9.0, "b": 5.0} | {f"x{n}": 1.0 for n in range(1000)}))
+    assert made.where("ann") == "b"
+    assert made.state.world.users["ann"].latencies_ms == {"a": 9.0, "b": 5.0}
+
+
 def test_what_is_kept_survives_a_restart():
     made = Story("a")
     made.place("ann")

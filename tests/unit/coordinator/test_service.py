@@ -286,6 +286,19 @@ def test_removal_is_tried_until_it_is_done():
     run(story())
 
 
+def test_what_waited_for_a_dead_broker_is_forgotten():
+    async def story() -> None:
+        service = make()
+        await service.register("a", registration("a"))
+        await service.place("ann", PlacementRequest())
+        assert b"tocsin_coordinator_instructions_waiting 2.0" in service.metrics.render()
+        await service.handle(events.BrokerRemoved("a"))
+        assert b"tocsin_coordinator_instructions_waiting 0.0" in service.metrics.render()
+        await service.stop()
+
+    run(story())
+
+
 def test_an_address_where_nobody_listens_refuses():
     async def story() -> None:
         with socket.create_server(("127.0.0.1", 0)) as server:
