@@ -63,8 +63,10 @@ class Subscribing:
                     raise BadArgument(name or "", f"a radius from 0 to {self._max_radius:,}", radius)
 
     def unsubscribe(self, ids: Sequence[str], who: Principal) -> int:
+        held = [id for id, name in self._brokers.names().items() if who.may("broker", name)]
+
         def work(tx: Tx) -> list[table.Removed]:
-            _check_owner(tx, ids, who)
+            _check_owner(tx, ids, who, held)
             return table.remove_subscriptions(tx, ids)
 
         return len(write_then_apply(self._ledger, work, self._apply_removed))
@@ -177,9 +179,10 @@ def _check_pins(spec: ChannelSpec, grants: Sequence[Mapping[int, Any]], values: 
             raise Refused(f"the token pins {spec.parameters[place].name!r}, and {asked[place]!r:.120} is not its value")
 
 
-def _check_owner(tx: Tx, ids: Sequence[str], who: Principal) -> None:
+def _check_owner(tx: Tx, ids: Sequence[str], who: Principal, brokers: Sequence[int] = ()) -> None:
+    """Refused unless all belong to ``who`` or stand on one of ``brokers``."""
     if who.may("admin") or who.may("broker", "*"):
         return
-    for id, owner in table.owners(tx, ids):
-        if owner != who.subject:
+    for id, owner, broker in table.owners(tx, ids):
+        if owner != who.subject and broker not in brokers:
             raise Refused(f"subscription {id!r} belongs to someone else")

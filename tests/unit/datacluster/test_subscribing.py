@@ -64,6 +64,17 @@ def test_a_grant_that_pins_what_is_no_parameter_opens_nothing(world: Subscribed)
         subscribe(world, ann({"channel": "Mine", "pin": {"group": "sub"}}), "ann", 1)
 
 
+def test_a_broker_ends_what_stands_on_it_and_nothing_else(world: Subscribed) -> None:
+    subscribe(world, ann("subscribe:Mine"), "ann", 1, id="here")
+    subscribe(world, ann("subscribe:Mine"), "ann", 2, id="there", broker="south")
+    north = Principal("somebody", ("broker:North",))
+    with pytest.raises(Refused, match="'there' belongs to someone else"):
+        world.subscribing.unsubscribe(["here", "there"], north)
+    with pytest.raises(Refused, match="'here' belongs to someone else"):
+        world.subscribing.change(["here"], "south", north)
+    assert world.subscribing.unsubscribe(["here"], north) == 1
+
+
 @pytest.mark.parametrize(
     ("who", "seen"),
     [

@@ -227,9 +227,9 @@ def held_by_broker(tx: Tx) -> dict[int, int]:
     return dict(tx.rows("SELECT broker_id, count(*) FROM subscription GROUP BY broker_id"))
 
 
-def owners(tx: Tx, ids: Sequence[str]) -> list[tuple[str, str]]:
-    """(id, owner) of those that exist."""
-    return rows_in(tx, "SELECT id, owner FROM subscription WHERE id IN (*)", list(ids))
+def owners(tx: Tx, ids: Sequence[str]) -> list[tuple[str, str, int]]:
+    """(id, owner, broker) of those that exist."""
+    return rows_in(tx, "SELECT id, owner, broker_id FROM subscription WHERE id IN (*)", list(ids))
 
 
 def _progress(tx: Tx, channel_id: int) -> tuple[int, int]:
