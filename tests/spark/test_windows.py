@@ -18,7 +18,7 @@ from tocsin.datacluster.selecting import SelectLimits
 from tocsin.datacluster.service import Wanted
 from tocsin.datacluster.spark.relations import Relations, Window, rename_sql
 from tocsin.datacluster.storage.dataset import DatasetStore, StoreOptions
-from tocsin.errors import LimitExceeded, TocsinError
+from tocsin.errors import LimitExceeded, TocsinError, Unavailable
 from tocsin.model.catalog import Column, DatasetSpec, Retention
 from tocsin.model.types import SqlType
 from tocsin.tokens import Principal
@@ -137,6 +137,22 @@ def test_a_select_is_bounded_by_bytes_and_time(cluster: Cluster, monkeypatch: py
     monkeypatch.setattr(selecting, "_limits", SelectLimits(10, 10_000, 0.5, 1 << 20))
     with pytest.raises(LimitExceeded, match="seconds a SELECT may run"):
         run(cluster, "SELECT count(*) AS c FROM Plenty a, Plenty b, Plenty c WHERE a.id < b.id AND b.id < c.id")
+    assert not [t for t in threading.enumerate() if t.name == "select"]
+
+
+def test_a_select_that_nobody_waits_for_is_cancelled(cluster: Cluster) -> None:
+    run(cluster, "CREATE DATASET Numbers (n BIGINT)")
+    feed(cluster, "Numbers", [{"n": n} for n in range(3000)])
+    asked = iter([None, None, Unavailable("the sender has left")])
+
+    def go_on() -> None:
+        if problem := next(asked):
+            raise problem
+
+    with pytest.raises(Unavailable, match="left"):
+        cluster.execute(
+            "SELECT count(*) AS c FROM Numbers a, Numbers b, Numbers c WHERE a.n < b.n AND b.n < c.n", ME, go_on
+        )
     assert not [t for t in threading.enumerate() if t.name == "select"]
 
 

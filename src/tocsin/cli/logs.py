@@ -5,23 +5,30 @@ from __future__ import annotations
 import logging
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 
 import msgspec
 
 from tocsin.config import Log
 
-_QUIET = ("py4j", "httpx", "httpcore", "asyncio", "numba")  # chatty below warning
+_QUIET = ("httpx", "httpcore", "asyncio", "numba")  # chatty below warning
 
 
 def configure_logging(settings: Log) -> None:
     """Messages go to standard error, as the settings say."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if settings.format == "json" else TextFormatter())
+    handler.addFilter(_is_not_of_py4j)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(settings.level.upper())
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    """It logs with a traceback, partly as the root logger, what it raises as well."""
+    return "py4j" not in Path(record.pathname).parts
 
 
 class TextFormatter(logging.Formatter):

@@ -102,7 +102,10 @@ class Select:
 class Statements:
     max_statements: int = integer(1_000, "Statements of one script; a longer one gets 413.", low=1, high=1_000_000)
     timeout: Seconds = duration(
-        "5m", "How long a script may run; no statement of it begins later.", low="100ms", high="24h"
+        "5m",
+        "How long a script may run; no statement of it begins later, and a SELECT or LOAD DATASET is ended.",
+        low="100ms",
+        high="24h",
     )
     parallel: int = integer(
         4, "Scripts that run at once; those of one subject take all places but one.", low=1, high=64

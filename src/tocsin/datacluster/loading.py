@@ -7,6 +7,7 @@ again, after an interruption for instance, adds only what is missing as long as 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,8 +39,10 @@ class Loaded:
         return f"loaded {counted(self.accepted, 'record')} into {dataset}, {self.rejected:,} rejected{again}"
 
 
-def load_file(datasets: Datasets, name: str, place: Path, form: str) -> Loaded:
-    """Append every record of the file at ``place``."""
+def load_file(
+    datasets: Datasets, name: str, place: Path, form: str, go_on: Callable[[], None] = lambda: None
+) -> Loaded:
+    """Append every record of the file at ``place``; ends before a batch where ``go_on`` raises."""
     if not place.is_file():
         raise BadArgument("file", "a file that exists on the server", str(place))
     content = place.read_bytes()
@@ -47,6 +50,7 @@ def load_file(datasets: Datasets, name: str, place: Path, form: str) -> Loaded:
     loaded = Loaded()
     try:
         for number, (table, letters) in enumerate(decode_file(place.name, content, datasets[name].spec, form)):
+            go_on()
             bad = [BadRecord(line, raw, reason) for line, (raw, reason) in enumerate(letters, 1)]
             loaded.add(datasets.append(name, table, bad, f"load/{digest}/{number}"))
     except UnreadableFile as problem:

@@ -1,6 +1,7 @@
 """Plain SELECT: read-only, over datasets and over a channel's results and subscriptions.
 
-Bounded by rows, bytes and time: a query that runs longer is cancelled on Spark, not only forgotten.
+Bounded by rows, bytes and time: a query that runs longer, or that nobody waits for any more, is cancelled on
+Spark, not only forgotten.
 ``<Channel>Results`` and ``<Channel>Subscriptions`` are tables made when a query names them; of
 subscriptions one sees those that one may see elsewhere.
 """
@@ -54,6 +55,7 @@ _SUBSCRIPTION_COLUMNS = (
 )
 _MOST_PSEUDO_ROWS = 1_000_000
 _CANCELS, _CANCEL_PAUSE_S = 20, 0.5
+_LOOK_S = 0.25  # how often a query that runs asks whether it should go on
 
 
 PseudoTable = tuple[tuple[Column, ...], Callable[[], tuple[pa.Table, bool]]]
@@ -77,11 +79,13 @@ class Selecting:
         self._datasets, self._channels, self._brokers = datasets, channels, brokers
         self._limits = limits
 
-    def select(self, query: str, where: Span | None, who: Principal) -> Answer:
+    def select(self, query: str, where: Span | None, who: Principal, go_on: Callable[[], None]) -> Answer:
         with self._relations.binding() as binding:
-            return self._select(binding, query, where, who)
+            return self._select(binding, query, where, who, go_on)
 
-    def _select(self, binding: Binding, query: str, where: Span | None, who: Principal) -> Answer:
+    def _select(
+        self, binding: Binding, query: str, where: Span | None, who: Principal, go_on: Callable[[], None]
+    ) -> Answer:
         limits = self._limits
         deadline = time.monotonic() + limits.timeout_s
         bounds = TableBounds(_MOST_PSEUDO_ROWS, limits.results_max_bytes, limits.timeout_s, deadline)
@@ -100,7 +104,7 @@ class Selecting:
                 arrow_frame(self._spark, content).createOrReplaceTempView(unique)
                 views.append(unique)
                 sql = rename_sql(sql, view, unique)
-            table = self._bounded(bound_sql(sql, timestamp_sql(time.time())), deadline)
+            table = self._bounded(bound_sql(sql, timestamp_sql(time.time())), deadline, go_on)
         finally:
             for view in views:
                 self._spark.catalog.dropTempView(view)
@@ -116,8 +120,8 @@ class Selecting:
             raise LimitExceeded("bytes in a row of a SELECT", self._limits.max_bytes, table.slice(0, 1).nbytes)
         return count
 
-    def _bounded(self, sql: str, deadline: float) -> pa.Table:
-        """Run ``sql`` in a job group of its own and cancel it at the deadline."""
+    def _bounded(self, sql: str, deadline: float, go_on: Callable[[], None]) -> pa.Table:
+        """Run ``sql`` in a job group of its own; cancel it at the deadline, or when ``go_on`` raises."""
         group, box = f"select-{uuid.uuid4().hex}", _Box()
 
         def work() -> None:
@@ -130,14 +134,21 @@ class Selecting:
 
         thread = InheritableThread(target=work, name="select", daemon=True)
         thread.start()
-        thread.join(max(0.0, deadline - time.monotonic()))
-        if thread.is_alive():
+        try:
+            self._await(thread, deadline, go_on)
+        finally:
             self._cancel(group, thread)
-            raise LimitExceeded("seconds a SELECT may run", self._limits.timeout_s)
         if box.problem is not None:
             raise _refusal(box.problem) from box.problem
         assert box.answer is not None
         return box.answer
+
+    def _await(self, thread: threading.Thread, deadline: float, go_on: Callable[[], None]) -> None:
+        while thread.is_alive():
+            go_on()
+            if time.monotonic() >= deadline:
+                raise LimitExceeded("seconds a SELECT may run", self._limits.timeout_s)
+            thread.join(max(0.0, min(_LOOK_S, deadline - time.monotonic())))
 
     def _cancel(self, group: str, thread: threading.Thread) -> None:
         """Again and again, since one that comes between two jobs meets none; its place is not free before."""

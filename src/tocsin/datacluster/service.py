@@ -169,7 +169,10 @@ class Status:
 
 class ClusterService(Protocol):
     def execute(self, text: str, who: Principal, go_on: Callable[[], None] = lambda: None) -> list[Answer]:
-        """Run a script; stops at the first statement that fails, or before one where ``go_on`` raises."""
+        """Run a script up to the first statement that fails.
+
+        ``go_on`` is called before each, and again and again within those that may take long; what it raises ends it.
+        """
 
     def ingest(self, dataset: str, body: bytes, key: str | None, who: Principal, form: str = "json") -> Receipt:
         """Append JSON lines or ``csv``. The same key again gives the first receipt, with another body KeyReused."""

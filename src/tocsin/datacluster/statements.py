@@ -6,6 +6,7 @@ A statement that fails changes nothing. Dropping what is in use is refused with 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,6 +32,14 @@ _READ_ONLY = (st.Show, st.Describe, st.Select, st.ExplainChannel)
 _BY_SUBSCRIBERS = (st.Subscribe, st.Unsubscribe, st.ChangeSubscription)
 
 
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Who sent a script, and a check that raises when it should end: before a statement, or within a long one."""
+
+    who: Principal
+    go_on: Callable[[], None]
+
+
 class Statements:
     def __init__(
         self,
@@ -53,17 +62,17 @@ class Statements:
         script = parse_script(text)
         if len(script) > self._max_statements:
             raise LimitExceeded("statements in a script", self._max_statements, len(script))
-        return [self._one(statement, who, go_on) for statement in script]
+        return [self._one(statement, Asking(who, go_on)) for statement in script]
 
-    def _one(self, statement: st.Statement, who: Principal, go_on: Callable[[], None]) -> Answer:
-        go_on()
-        _check(statement, who)
-        handler: Callable[[Any, Principal], Answer] = _HANDLERS[type(statement)]
-        return handler(self, statement, who)  # type: ignore[call-arg, arg-type]
+    def _one(self, statement: st.Statement, asking: Asking) -> Answer:
+        asking.go_on()
+        check_allowed(statement, asking.who)
+        handler: Callable[[Any, Asking], Answer] = _HANDLERS[type(statement)]
+        return handler(self, statement, asking)  # type: ignore[call-arg, arg-type]
 
     # --- datasets ------------------------------------------------------------------------------
 
-    def _create_dataset(self, s: st.CreateDataset, _: Principal) -> Answer:
+    def _create_dataset(self, s: st.CreateDataset, _: Asking) -> Answer:
         if s.if_not_exists and s.spec.name in self._datasets:
             return _done(f"dataset {s.spec.name} exists already")
         for channel in self._channels.values():
@@ -72,19 +81,19 @@ class Statements:
         self._datasets.create(s.spec)
         return _done(f"created dataset {s.spec.name}")
 
-    def _drop_dataset(self, s: st.DropDataset, _: Principal) -> Answer:
+    def _drop_dataset(self, s: st.DropDataset, _: Asking) -> Answer:
         if s.if_exists and s.name not in self._datasets:
             return _done(f"there is no dataset {s.name}")
         self._datasets.drop(s.name, lambda: self._users_of(s.name))
         return _done(f"dropped dataset {s.name}")
 
-    def _add_column(self, s: st.AlterDatasetAddColumn, _: Principal) -> Answer:
+    def _add_column(self, s: st.AlterDatasetAddColumn, _: Asking) -> Answer:
         if s.if_not_exists and self._datasets[s.name].spec.column(s.column.name):
             return _done(f"column {s.column.name} exists already")
         self._channels.add_column(s.name, s.column)
         return _done(f"added column {s.column.name} to {s.name}")
 
-    def _drop_column(self, s: st.AlterDatasetDropColumn, _: Principal) -> Answer:
+    def _drop_column(self, s: st.AlterDatasetDropColumn, _: Asking) -> Answer:
         if s.if_exists and not self._datasets[s.name].spec.column(s.column):
             return _done(f"there is no column {s.column}")
         self._datasets.drop_column(s.name, s.column, lambda: self._users_of(s.name))
@@ -93,11 +102,11 @@ class Statements:
     def _users_of(self, dataset: str) -> list[str]:
         return self._channels.users_of(dataset) + self._feeds.users_of(dataset)
 
-    def _load(self, s: st.LoadDataset, _: Principal) -> Answer:
+    def _load(self, s: st.LoadDataset, asking: Asking) -> Answer:
         place = fenced(self._load_root, s.path, "LOAD DATASET", " or use the command 'tocsin load'")
-        return _done(load_file(self._datasets, s.name, place, s.format).sentence(s.name))
+        return _done(load_file(self._datasets, s.name, place, s.format, asking.go_on).sentence(s.name))
 
-    def _insert(self, s: st.InsertRecords, _: Principal) -> Answer:
+    def _insert(self, s: st.InsertRecords, _: Asking) -> Answer:
         columns = s.columns or tuple(c.name for c in self._datasets[s.name].spec.columns)
         for row in s.rows:
             if len(row) != len(columns):
@@ -105,33 +114,33 @@ class Statements:
         receipt = self._datasets.insert(s.name, [dict(zip(columns, row, strict=True)) for row in s.rows])
         return _done(f"inserted {counted(receipt.accepted, 'record')} into {s.name}")
 
-    def _delete(self, s: st.DeleteRecords, _: Principal) -> Answer:
+    def _delete(self, s: st.DeleteRecords, _: Asking) -> Answer:
         count = self._datasets.delete(s.name, [dict(pairs) for pairs in s.where])
         return _done(f"deleted {counted(count, 'key')} of {s.name}")
 
     # --- feeds, channels, brokers --------------------------------------------------------------
 
-    def _create_feed(self, s: st.CreateFeed, _: Principal) -> Answer:
+    def _create_feed(self, s: st.CreateFeed, _: Asking) -> Answer:
         if s.if_not_exists and s.spec.name in self._feeds:
             return _done(f"feed {s.spec.name} exists already")
         self._feeds.create(s.spec)
         return _done(f"created feed {s.spec.name} into {s.spec.dataset}")
 
-    def _drop_feed(self, s: st.DropFeed, _: Principal) -> Answer:
+    def _drop_feed(self, s: st.DropFeed, _: Asking) -> Answer:
         if s.if_exists and s.name not in self._feeds:
             return _done(f"there is no feed {s.name}")
         self._feeds.drop(s.name)
         return _done(f"dropped feed {s.name}")
 
-    def _pause_feed(self, s: st.PauseFeed, _: Principal) -> Answer:
+    def _pause_feed(self, s: st.PauseFeed, _: Asking) -> Answer:
         self._feeds.pause(s.name)
         return _done(f"paused feed {s.name}")
 
-    def _resume_feed(self, s: st.ResumeFeed, _: Principal) -> Answer:
+    def _resume_feed(self, s: st.ResumeFeed, _: Asking) -> Answer:
         self._feeds.resume(s.name)
         return _done(f"resumed feed {s.name}")
 
-    def _create_channel(self, s: st.CreateChannel, _: Principal) -> Answer:
+    def _create_channel(self, s: st.CreateChannel, _: Asking) -> Answer:
         name = s.spec.name
         for table in tables_of(name):
             if table in self._datasets:
@@ -147,31 +156,31 @@ class Statements:
         channel = self._channels[name]
         return _done(f"created channel {name}: {channel.prepared.plan.why}")
 
-    def _drop_channel(self, s: st.DropChannel, _: Principal) -> Answer:
+    def _drop_channel(self, s: st.DropChannel, _: Asking) -> Answer:
         if s.if_exists and s.name not in self._channels:
             return _done(f"there is no channel {s.name}")
         self._channels.drop(s.name, cascade=s.cascade)
         return _done(f"dropped channel {s.name}")
 
-    def _pause_channel(self, s: st.PauseChannel, _: Principal) -> Answer:
+    def _pause_channel(self, s: st.PauseChannel, _: Asking) -> Answer:
         self._channels.pause(s.name)
         return _done(f"paused channel {s.name}")
 
-    def _resume_channel(self, s: st.ResumeChannel, _: Principal) -> Answer:
+    def _resume_channel(self, s: st.ResumeChannel, _: Asking) -> Answer:
         self._channels.resume(s.name)
         return _done(f"resumed channel {s.name}")
 
-    def _explain(self, s: st.ExplainChannel, _: Principal) -> Answer:
+    def _explain(self, s: st.ExplainChannel, _: Asking) -> Answer:
         explained = self._showing.explain(s.name)
         return Answer("explain", "\n".join(explain_lines(explained, self._showing.spark_plan(s.name))))
 
-    def _create_broker(self, s: st.CreateBroker, _: Principal) -> Answer:
+    def _create_broker(self, s: st.CreateBroker, _: Asking) -> Answer:
         if s.if_not_exists and s.spec.name.lower() in (n.lower() for n in self._brokers.names().values()):
             return _done(f"broker {s.spec.name} exists already")
         self._brokers.create(s.spec)
         return _done(f"created broker {s.spec.name} at {s.spec.url}")
 
-    def _drop_broker(self, s: st.DropBroker, _: Principal) -> Answer:
+    def _drop_broker(self, s: st.DropBroker, _: Asking) -> Answer:
         if s.if_exists and s.name.lower() not in (n.lower() for n in self._brokers.names().values()):
             return _done(f"there is no broker {s.name}")
         self._brokers.drop(s.name)
@@ -179,33 +188,33 @@ class Statements:
 
     # --- subscriptions -------------------------------------------------------------------------
 
-    def _subscribe(self, s: st.Subscribe, who: Principal) -> Answer:
+    def _subscribe(self, s: st.Subscribe, asking: Asking) -> Answer:
         arguments = _arguments(self._channels[s.channel].spec.parameters, s.args)
-        done = self._subscribing.subscribe(s.channel, s.broker, [Wanted(arguments)], who)[0]
+        done = self._subscribing.subscribe(s.channel, s.broker, [Wanted(arguments)], asking.who)[0]
         row = (done.id, done.backend, str(done.position))
         return Answer("table", f"subscribed to {done.channel}", ("subscription", "backend", "position"), (row,))
 
-    def _unsubscribe(self, s: st.Unsubscribe, who: Principal) -> Answer:
-        count = self._subscribing.unsubscribe([s.subscription], who)
+    def _unsubscribe(self, s: st.Unsubscribe, asking: Asking) -> Answer:
+        count = self._subscribing.unsubscribe([s.subscription], asking.who)
         if not count and not s.if_exists:
             raise NotFound("subscription", s.subscription)
         return _done(f"unsubscribed {s.subscription}" if count else f"there is no subscription {s.subscription}")
 
-    def _change(self, s: st.ChangeSubscription, who: Principal) -> Answer:
-        moved = self._subscribing.change([s.subscription], s.broker, who)[0]
+    def _change(self, s: st.ChangeSubscription, asking: Asking) -> Answer:
+        moved = self._subscribing.change([s.subscription], s.broker, asking.who)[0]
         row = (moved.id, moved.backend, str(moved.position))
         return Answer("table", f"moved to {s.broker}", ("subscription", "backend", "position"), (row,))
 
     # --- reading -------------------------------------------------------------------------------
 
-    def _show(self, s: st.Show, who: Principal) -> Answer:
-        return self._showing.show(s.what, s.name, who)
+    def _show(self, s: st.Show, asking: Asking) -> Answer:
+        return self._showing.show(s.what, s.name, asking.who)
 
-    def _describe(self, s: st.Describe, who: Principal) -> Answer:
+    def _describe(self, s: st.Describe, _: Asking) -> Answer:
         return self._showing.describe(s.name, s.kind)
 
-    def _select(self, s: st.Select, who: Principal) -> Answer:
-        return self._selecting.select(s.query, s.span, who)
+    def _select(self, s: st.Select, asking: Asking) -> Answer:
+        return self._selecting.select(s.query, s.span, asking.who, asking.go_on)
 
 
 _HANDLERS: dict[type[st.Statement], Any] = {
@@ -240,13 +249,18 @@ def _done(message: str) -> Answer:
     return Answer("done", message)
 
 
-def _check(statement: st.Statement, who: Principal) -> None:
-    """Reading needs ``read``; subscribing is checked with the channel; the rest needs ``admin``."""
+def check_allowed(statement: st.Statement, who: Principal) -> None:
+    """Reading needs ``read``, writing ``ingest``; a broker creates itself, subscribing is checked with the channel.
+
+    The rest needs ``admin``.
+    """
     if isinstance(statement, _BY_SUBSCRIBERS) or who.may("admin"):
         return
     if isinstance(statement, _READ_ONLY) and who.may("read"):
         return
     if isinstance(statement, st.InsertRecords | st.DeleteRecords) and who.may("ingest", statement.name):
+        return
+    if isinstance(statement, st.CreateBroker) and who.may("broker", statement.spec.name):
         return
     need = "read" if isinstance(statement, _READ_ONLY) else "admin"
     raise Refused(f"{type(statement).__name__} needs the capability {need!r}, which the token does not have")

@@ -1,4 +1,4 @@
-"""Around every request: how long it took, and a decent answer to what nobody foresaw.
+"""Around every request: how long it took, and a decent answer to what nobody foresaw, or to a stop of the server.
 
 Counted by the route's template, never by the path, so that labels stay few. Of a request nothing else is
 kept: neither its headers nor its body reach the log.
@@ -6,13 +6,15 @@ kept: neither its headers nor its body reach the log.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import Protocol
 
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tocsin.web.problems import unexpected
+from tocsin.errors import Unavailable
+from tocsin.web.problems import problem_of, unexpected
 
 UNMATCHED = "(unmatched)"
 CLIENT_GONE = 499  # as others count requests whose sender left before the answer
@@ -39,12 +41,15 @@ class Observe:
     async def _guarded(self, scope: Scope, receive: Receive, answered: _Answered) -> None:
         try:
             await self._app(scope, receive, answered)
+            return
         except ClientDisconnect:
             return
+        except asyncio.CancelledError:  # a drain waits no longer; this is the end of the task, so nobody misses it
+            response = problem_of(Unavailable("the server stops, and the request was not finished"))
         except Exception as error:
             response = unexpected(error)
-            if answered.status == CLIENT_GONE:
-                await response(scope, receive, answered)
+        if answered.status == CLIENT_GONE:
+            await response(scope, receive, answered)
 
 
 class _Answered:

@@ -35,6 +35,13 @@ def test_configuring_twice_writes_each_message_once(root, capsys):
     assert capsys.readouterr().err.count("once") == 1
 
 
+def test_what_py4j_tells_as_the_root_logger_is_left_out_since_it_is_raised_as_well(root, capsys):
+    configure_logging(Log())
+    for place in ("site-packages/py4j/java_gateway.py", "src/tocsin/py4j_notes.py"):
+        root.handle(logging.LogRecord("root", logging.ERROR, place, 1, f"from {place}", (), None))
+    assert [line.split("from ")[1] for line in capsys.readouterr().err.splitlines()] == ["src/tocsin/py4j_notes.py"]
+
+
 def test_json_is_one_object_a_line_even_for_a_traceback():
     try:
         raise ValueError("first\nsecond")

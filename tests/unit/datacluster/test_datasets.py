@@ -212,6 +212,16 @@ class TestCounts:
             "loaded 0 records into Reports, 0 rejected; 3 records of this file came before",
         ]
 
+    def test_a_load_ends_before_the_batch_where_it_should_not_go_on(self, world: World, tmp_path: Path) -> None:
+        (tmp_path / "file.json").write_text('{"n": 1}\n')
+
+        def go_on() -> None:
+            raise Unavailable("the cluster is stopping")
+
+        with pytest.raises(Unavailable):
+            load_file(world.datasets, "Reports", tmp_path / "file.json", "json", go_on)
+        assert world.datasets["Reports"].head == 0
+
 
 class TestChanges:
     def test_users_are_asked_when_nobody_can_come_any_more(self, world: World) -> None:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
 import pytest
 from fastapi import FastAPI
 
+from support.cluster_api import Token
+from support.memory_cluster import MemoryCluster
 from tocsin.errors import Unavailable
 from tocsin.web.server import ApiServer, ServerOptions
 
@@ -56,6 +60,23 @@ def test_stopping_drains_and_lets_go_of_the_port(app: FastAPI):
     server.stop()
     assert (drained, app.state.api.is_draining) == ([True], True)
     ApiServer(app, ServerOptions(port=server.port)).stop()
+
+
+def test_a_request_that_outlasts_the_drain_is_answered_503(
+    app: FastAPI, cluster: MemoryCluster, token: Token, caplog: pytest.LogCaptureFixture
+):
+    entered, go = threading.Event(), threading.Event()
+    cluster.datasets = lambda who: entered.set() or (go.wait(30) and [])  # type: ignore[method-assign, assignment]
+    server = ApiServer(app, ServerOptions(port=0, drain_timeout_s=1))
+    server.start()
+    with ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(httpx.get, f"{server.url}/datasets", headers=token("read"), timeout=30)
+        assert entered.wait(10)
+        server.stop()
+        answer = asked.result()
+        go.set()
+    assert (answer.status_code, answer.json()["type"]) == (503, "urn:tocsin:unavailable")
+    assert [record for record in caplog.records if record.exc_info] == []
 
 
 def test_a_port_that_is_taken_is_told_as_such(app: FastAPI, server: ApiServer):
