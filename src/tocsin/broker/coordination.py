@@ -7,6 +7,7 @@ Rules kept here:
 * Changes of holdings and rates are told once; after a report that failed, the next one is full.
 * Instructions of one user are carried out in their order, those of different users side by side. An outcome is
   reported until the coordinator has it.
+* A broker that starts while the coordinator is away asks other brokers who lives, so that it serves topics too.
 * A coordinator that does not know this life of the broker is registered with again.
 """
 
@@ -47,6 +48,10 @@ class Followers(Protocol):
 
     def set_topology(self, brokers: Sequence[BrokerInfo]) -> None: ...
 
+    async def ask_around(self) -> None:
+        """The coordinator does not answer: learn from others who lives, unless that is known."""
+        ...
+
     def restore(self) -> None:
         """This broker was taken for dead: its subscriptions at the data cluster may be gone."""
         ...
@@ -81,6 +86,7 @@ class Coordination:
         self._last: dict[str, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_briefed = False
+        self._asking: asyncio.Task[None] | None = None
 
     def start(self, residents: Residents) -> None:
         self._residents = residents
@@ -174,6 +180,7 @@ class Coordination:
                 if not self._is_away:
                     log.warning("the coordinator is away, and the broker goes on without it: %s", problem)
                 self._went_away()
+                self._ask_around()
                 await backoff.pause()
             except Exception:
                 log.exception("a report failed; trying again")
@@ -223,6 +230,10 @@ class Coordination:
             except TimeoutError:
                 return
             self._urgent.clear()
+
+    def _ask_around(self) -> None:
+        if self._asking is None or self._asking.done():
+            self._asking = self._spawn(self._followers.ask_around())
 
     def _went_away(self) -> None:
         self._is_away, self._is_full = True, True

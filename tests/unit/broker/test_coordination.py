@@ -76,7 +76,7 @@ class House:
     def __init__(self) -> None:
         self.done: list[tuple[Any, ...]] = []
         self.topologies: list[Sequence[BrokerInfo]] = []
-        self.restored = 0
+        self.restored = self.asked_around = 0
         self.fails: set[str] = set()
         self.left = asyncio.Event()
         self.slow: dict[str, asyncio.Event] = {}
@@ -116,6 +116,9 @@ class House:
 
     def set_topology(self, brokers: Sequence[BrokerInfo]) -> None:
         self.topologies.append(brokers)
+
+    async def ask_around(self) -> None:
+        self.asked_around += 1
 
     def restore(self) -> None:
         self.restored += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from uuid import uuid4
@@ -19,10 +20,14 @@ from tocsin.broker.upstream.records import RecordForwarder, RecordOptions
 from tocsin.broker.upstream.topics import Bounds
 from tocsin.clock import SystemClock
 from tocsin.config import Config
+from tocsin.errors import TocsinError
 from tocsin.protocol.coordination import BrokerInfo
 from tocsin.tokens import mint
 
 TOKEN_TTL_S = 3600.0
+NOTIFY = "/notify"
+
+log = logging.getLogger(__name__)
 
 
 class Sources:
@@ -57,7 +62,7 @@ class Sources:
     def start(self, residents: Residents) -> None:
         self.topics.start()
         if isinstance(self.channels, ChannelUpstream):
-            self.channels.start(f"{self.url}/notify")
+            self.channels.start(self.url + NOTIFY)
         if isinstance(self.directory, Coordination):
             self.directory.start(residents)
         else:
@@ -78,6 +83,18 @@ class Sources:
 
     def set_topology(self, brokers: Sequence[BrokerInfo]) -> None:
         self.topics.set_topology(brokers)
+
+    async def ask_around(self) -> None:
+        """The data cluster knows where brokers are, and they know who lives."""
+        if self.cluster is None or self.topics.known.brokers is not None:
+            return
+        try:
+            registered = await self.cluster.brokers()
+        except TocsinError as problem:
+            log.info("who lives is not known, and there is nobody to ask: %s", problem)
+            return
+        others = [BrokerInfo(name, url.removesuffix(NOTIFY)) for name, url in registered.items()]
+        await self.topics.ask_around(other for other in others if other.name != self.me().name)
 
     def restore(self) -> None:
         self.channels.restore()

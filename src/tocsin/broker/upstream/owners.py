@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,7 @@ import msgspec
 
 from tocsin.broker.ports import Attached, Delivery, Page, is_peer
 from tocsin.broker.upstream.backoff import Backoff
-from tocsin.broker.upstream.handover import Handover, HistoryPage, PeerClient, State, Taker
+from tocsin.broker.upstream.handover import Handover, HistoryPage, Known, PeerClient, State, Taker
 from tocsin.broker.upstream.inlet import Inlet
 from tocsin.broker.upstream.peers import NotSettled, PeerEvents, PeerLink, PeerOptions
 from tocsin.broker.upstream.topics import Bounds, Log, Missed, new_epoch, owner_of
@@ -104,6 +105,18 @@ class TopicUpstream:
                 self._spawn(self._links.pop(name).close())
         for topic in {*self._interest, *self._owned}:
             self._settle_later(topic)
+
+    @property
+    def known(self) -> Known:
+        return Known(None if self._brokers is None else tuple(self._brokers.values()))
+
+    async def ask_around(self, others: Iterable[BrokerInfo]) -> None:
+        """Learn who lives from other brokers, unless the coordinator tells it first: what most of them were told."""
+        told = Counter(known.brokers for known in await self._client.known(others) if known.brokers is not None)
+        if self._brokers is None and told:
+            me = self._me()
+            ((brokers, _),) = told.most_common(1)
+            self.set_topology([me if broker.name == me.name else broker for broker in brokers])
 
     def _note_leaving(self, now: Mapping[str, BrokerInfo]) -> None:
         """Who is no longer among the living may still hand over, for a while."""

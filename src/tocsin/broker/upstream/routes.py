@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from tocsin.broker.app import Shared
 from tocsin.broker.ports import is_peer
-from tocsin.broker.upstream.handover import Handover, HistoryPage, State, Taker
+from tocsin.broker.upstream.handover import Handover, HistoryPage, Known, State, Taker
 from tocsin.broker.upstream.owners import TopicUpstream
 from tocsin.errors import Refused, Unavailable
 from tocsin.protocol.targets import check_topic
@@ -17,7 +17,7 @@ from tocsin.web.bodies import decode, read_bytes
 from tocsin.web.describe import operation, reply
 
 MAX_TAKER_BYTES = 4096
-MESSAGES = (Taker, State, Handover, HistoryPage)
+MESSAGES = (Taker, State, Handover, HistoryPage, Known)
 
 
 def peer_routes(topics: TopicUpstream) -> APIRouter:
@@ -38,6 +38,12 @@ def peer_routes(topics: TopicUpstream) -> APIRouter:
         if page is None:
             raise Unavailable(f"the topic {topic!r} is stamped elsewhere")
         return reply(page)
+
+    @router.get("/topology", **operation(gives=Known, summary="Show who lives"))
+    async def topology(who: Who) -> Response:
+        """The brokers among which topics are shared out, as this one was told."""
+        _peers_only(who)
+        return reply(topics.known)
 
     return router
 

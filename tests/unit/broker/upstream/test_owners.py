@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
+import httpx
 import pytest
 
 from support.topic_brokers import SECRET, LocalBroker, Subscriber, agree, brokers
+from tocsin.broker.upstream.cluster import ClusterClient
 from tocsin.broker.upstream.topics import owner_of
 from tocsin.errors import Refused, Unavailable
 from tocsin.protocol.targets import TopicTarget
@@ -149,6 +151,32 @@ def test_one_who_comes_back_to_another_broker_gets_the_history_of_the_owner() ->
             async with Subscriber(a.info.url, topic, position=stamped[1]) as late:
                 assert await late.until(5) == [15, 16, 17, 18, 19]
                 assert late.gaps == [("retention", 3)]
+
+    run(story())
+
+
+def _knows_brokers(*known: LocalBroker) -> ClusterClient:
+    """A data cluster that can tell who registered, and nothing else."""
+    told = {"brokers": [{"name": one.info.name, "url": f"{one.info.url}/notify"} for one in known]}
+    answer = lambda request: httpx.Response(200 if request.url.path == "/brokers" else 503, json=told)  # noqa: E731
+    return ClusterClient("http://cluster", lambda: "token", 1.0, httpx.MockTransport(answer))
+
+
+def test_a_broker_that_starts_while_the_coordinator_is_away_serves_the_topics_that_are_its_own() -> None:
+    async def story() -> None:
+        c = LocalBroker("c", broker__coordinator="http://127.0.0.1:9")
+        async with brokers("a", "b") as (a, b):
+            agree([a, b, c], heard_by=[a, b])
+            c.sources.cluster = _knows_brokers(a, b, c)
+            await c.start()
+            mine, others = topic_of("c"), topic_of("a")
+            async with Subscriber(a.info.url, mine) as at_a, Subscriber(c.info.url, others) as at_c:
+                await publish(b, mine, 1)
+                await publish(c, mine, 2)
+                await publish(c, others, 3)
+                assert await at_a.until(2) == [1, 2]
+                assert await at_c.until(1) == [3]
+            await c.stop()
 
     run(story())
 
