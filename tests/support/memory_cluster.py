@@ -94,7 +94,9 @@ class MemoryCluster:
         return [self._hold(one, kind, broker, who) for one, kind in zip(wanted, kinds, strict=True)]
 
     def unsubscribe(self, ids: Sequence[str], who: Principal) -> int:
-        self._need(who, "subscribe", CHANNEL)
+        for held in (self.held[one] for one in ids if one in self.held):
+            if held.owner != who.subject and not who.may("broker", held.broker):
+                raise Refused(f"subscription {held.id!r} belongs to someone else")
         return sum(self.held.pop(one, None) is not None for one in ids)
 
     def change(self, ids: Sequence[str], broker: str, who: Principal) -> list[Subscribed]:
@@ -107,9 +109,11 @@ class MemoryCluster:
     def subscriptions(
         self, who: Principal, channel: str | None, broker: str | None, limit: int, after: str | None
     ) -> list[SubscriptionView]:
-        self._need(who, "read")
+        if broker is not None:
+            self._named("broker", broker, BROKER)
         chosen = [self.held[one] for one in sorted(self.held) if one > (after or "")]
-        return [s for s in chosen if channel in (None, s.channel) and broker in (None, s.broker)][:limit]
+        seen = [s for s in chosen if s.owner == who.subject or who.may("broker", s.broker)]
+        return [s for s in seen if channel in (None, s.channel) and broker in (None, s.broker)][:limit]
 
     def pull(
         self,

@@ -40,24 +40,24 @@ class Cluster(Protocol):
 
 
 class HttpCluster:
-    """The data cluster over HTTP; ``token`` makes one that may remove anybody's subscriptions."""
+    """The data cluster over HTTP; ``token`` makes one of the broker that it is given."""
 
-    def __init__(self, url: str, token: Callable[[], str], timeout_s: float) -> None:
+    def __init__(self, url: str, token: Callable[[str], str], timeout_s: float) -> None:
         self._token = token
         self._http = httpx.AsyncClient(base_url=url, timeout=timeout_s, trust_env=False)
 
     async def remove_some(self, broker: str) -> bool:
-        found = await self._ask("GET", "/subscriptions", params={"broker": broker, "limit": _PAGE})
+        found = await self._ask(broker, "GET", "/subscriptions", params={"broker": broker, "limit": _PAGE})
         ids = [one.id for one in _read(found)] if found.status_code == 200 else []
         if ids:
-            await self._ask("POST", "/subscriptions/remove", json={"ids": ids})
+            await self._ask(broker, "POST", "/subscriptions/remove", json={"ids": ids})
         return len(ids) == _PAGE
 
     async def close(self) -> None:
         await self._http.aclose()
 
-    async def _ask(self, method: str, path: str, **what: object) -> httpx.Response:
-        headers = {"Authorization": f"Bearer {self._token()}"}
+    async def _ask(self, broker: str, method: str, path: str, **what: object) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {self._token(broker)}"}
         try:
             answer = await self._http.request(method, path, headers=headers, **what)  # type: ignore[arg-type]
         except httpx.HTTPError as error:

@@ -48,7 +48,7 @@ def make_service(config: Config, secret: bytes) -> Coordinator:
     settings = config.coordinator
     policy = placement_policy(settings.placement, settings.placement_options)
     store = open_store(settings.store, config.data_dir)
-    cluster = HttpCluster(_cluster_url(config), lambda: _token(secret), settings.cluster_timeout)
+    cluster = HttpCluster(_cluster_url(config), lambda broker: _token(secret, broker), settings.cluster_timeout)
     service = Coordinator(
         State(rules_of(settings), policy, SystemRandom()), store, cluster, secret=secret, options=_options(settings)
     )
@@ -137,5 +137,5 @@ def _cluster_url(config: Config) -> str:
     return config.coordinator.cluster or f"http://{f'[{host}]' if ':' in host else host}:{config.cluster.port}"
 
 
-def _token(secret: bytes) -> str:
-    return mint(secret, "coordinator", ["admin"], _TOKEN_S)
+def _token(secret: bytes, broker: str) -> str:
+    return mint(secret, "coordinator", [f"broker:{broker}"], _TOKEN_S)

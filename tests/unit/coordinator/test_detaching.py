@@ -32,9 +32,9 @@ def url(cluster: MemoryCluster) -> Iterator[str]:
     server.stop()
 
 
-def remove(url: str, broker: str, *capabilities: str) -> bool:
+def remove(url: str, broker: str, secret: bytes = SECRET) -> bool:
     async def ask() -> bool:
-        client = HttpCluster(url, lambda: mint(SECRET, "coordinator", capabilities or ["admin"], 60), 5.0)
+        client = HttpCluster(url, lambda name: mint(secret, "coordinator", [f"broker:{name}"], 60), 5.0)
         try:
             return await client.remove_some(broker)
         finally:
@@ -61,7 +61,7 @@ def test_a_broker_that_the_cluster_never_knew_has_nothing(url: str):
 
 def test_a_refusal_is_no_success(url: str):
     with pytest.raises(Unavailable, match="answers 40"):
-        remove(url, BROKER, "ingest:x")
+        remove(url, BROKER, b"another secret of thirty-two bytes!!")
 
 
 def test_what_is_no_data_cluster_is_told():
@@ -73,7 +73,7 @@ def test_what_is_no_data_cluster_is_told():
 
     async def story() -> None:
         async with await asyncio.start_server(page, "127.0.0.1", 0) as server:
-            client = HttpCluster(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", lambda: "token", 5.0)
+            client = HttpCluster(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", lambda broker: "token", 5.0)
             with pytest.raises(Unavailable, match="not understood"):
                 await client.remove_some(BROKER)
             await client.close()
