@@ -82,9 +82,9 @@ class Showing:
                 feeds = self._feeds.views()
                 return _table(_FEEDS, [(f.name, f.dataset, f.kind, f.state, f.records, f.problem) for f in feeds])
             case Shown.SUBSCRIPTIONS:
-                found = self._subscribing.list(who, name, None, _LISTED, None)
+                found = self._subscribing.list(who, name, None, _LISTED + 1, None)
                 rows = [(s.id, s.channel, s.broker, s.backend, dict(s.arguments), s.owner) for s in found]
-                return _table(_SUBSCRIPTIONS, rows)
+                return _table(_SUBSCRIPTIONS, rows[:_LISTED], is_truncated=len(rows) > _LISTED)
             case Shown.EXECUTIONS:
                 return self._executions(name)
             case Shown.DEAD_LETTERS:
@@ -166,12 +166,10 @@ class Showing:
 
     def _dead_letters(self, dataset: str | None) -> Answer:
         letters = self._datasets[DEAD_LETTERS.name].now().to_pylist()
-        chosen = [r for r in letters if dataset is None or r["dataset"].lower() == dataset.lower()][-_LISTED:]
-        return _table(
-            ("dataset", "reason", "raw", "at"),
-            [(r["dataset"], r["reason"], r["raw"], _MOMENT.to_json(r["at"])) for r in chosen],
-        )
+        chosen = [r for r in letters if dataset is None or r["dataset"].lower() == dataset.lower()]
+        rows = [(r["dataset"], r["reason"], r["raw"], _MOMENT.to_json(r["at"])) for r in chosen[-_LISTED:]]
+        return _table(("dataset", "reason", "raw", "at"), rows, is_truncated=len(chosen) > _LISTED)
 
 
-def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Answer:
-    return Answer("table", counted(len(rows), "row"), tuple(columns), tuple(tuple(r) for r in rows))
+def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, is_truncated: bool = False) -> Answer:
+    return Answer("table", counted(len(rows), "row"), tuple(columns), tuple(tuple(r) for r in rows), is_truncated)

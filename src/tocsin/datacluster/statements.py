@@ -195,10 +195,13 @@ class Statements:
         return Answer("table", f"subscribed to {done.channel}", ("subscription", "backend", "position"), (row,))
 
     def _unsubscribe(self, s: st.Unsubscribe, asking: Asking) -> Answer:
-        count = self._subscribing.unsubscribe([s.subscription], asking.who)
-        if not count and not s.if_exists:
-            raise NotFound("subscription", s.subscription)
-        return _done(f"unsubscribed {s.subscription}" if count else f"there is no subscription {s.subscription}")
+        where = f" of {s.channel}" if s.channel else ""
+        is_known = s.channel is None or s.channel in self._channels or not s.if_exists
+        if is_known and self._subscribing.unsubscribe([s.subscription], asking.who, s.channel):
+            return _done(f"unsubscribed {s.subscription}")
+        if not s.if_exists:
+            raise NotFound("subscription", s.subscription + where)
+        return _done(f"there is no subscription {s.subscription}{where}")
 
     def _change(self, s: st.ChangeSubscription, asking: Asking) -> Answer:
         moved = self._subscribing.change([s.subscription], s.broker, asking.who)[0]

@@ -62,12 +62,14 @@ class Subscribing:
                 if radius is not None and not 0 <= radius <= self._max_radius:
                     raise BadArgument(name or "", f"a radius from 0 to {self._max_radius:,}", radius)
 
-    def unsubscribe(self, ids: Sequence[str], who: Principal) -> int:
+    def unsubscribe(self, ids: Sequence[str], who: Principal, channel: str | None = None) -> int:
+        """End subscriptions, those of ``channel`` if it is given; gives how many there were."""
+        channel_id = self._channels[channel].id if channel else None
         held = [id for id, name in self._brokers.names().items() if who.may("broker", name)]
 
         def work(tx: Tx) -> list[table.Removed]:
             _check_owner(tx, ids, who, held)
-            return table.remove_subscriptions(tx, ids)
+            return table.remove_subscriptions(tx, ids, channel_id)
 
         return len(write_then_apply(self._ledger, work, self._apply_removed))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tocsin.clock import VirtualClock
 from tocsin.datacluster.datasets import Datasets
 from tocsin.datacluster.showing import Showing
@@ -16,6 +18,20 @@ from tocsin.model.types import SqlType
 from tocsin.tokens import LOCAL_ADMIN
 
 NONE: Any = None
+
+
+@pytest.mark.parametrize(("bad", "shown", "is_cut"), [(1000, 1000, False), (1001, 1000, True)])
+def test_a_list_that_is_cut_says_so(tmp_path: Path, bad: int, shown: int, is_cut: bool) -> None:
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        datasets = Datasets(tmp_path / "datasets", ledger, VirtualClock(0.0), StoreOptions(), 1000)
+        datasets.open()
+        datasets.create(DatasetSpec("Reports", (Column("n", SqlType("INT")),)))
+        datasets.ingest("Reports", b'{"n": "one"}\n' * bad, None)
+        answer = Showing(ledger, datasets, NONE, NONE, NONE, NONE, NONE, NONE, NONE).show(
+            Shown.DEAD_LETTERS, None, LOCAL_ADMIN
+        )
+        datasets.close()
+    assert (len(answer.rows), answer.is_truncated) == (shown, is_cut)
 
 
 def test_dead_letters_have_times_as_everything_in_json(tmp_path: Path) -> None:

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.subscribed import Subscribed
+from support.subscribed import MINE, Subscribed
 from tocsin.datacluster.service import Wanted
+from tocsin.datacluster.storage import catalog
 from tocsin.datacluster.storage.ledger import Ledger
-from tocsin.errors import AlreadyExists, BadArgument, Refused
+from tocsin.errors import AlreadyExists, BadArgument, NotFound, Refused
 from tocsin.tokens import LOCAL_ADMIN, Principal
 
 PIN = {"channel": "Mine", "pin": {"user": "sub"}}
@@ -73,6 +75,16 @@ def test_a_broker_ends_what_stands_on_it_and_nothing_else(world: Subscribed) -> 
     with pytest.raises(Refused, match="'here' belongs to someone else"):
         world.subscribing.change(["here"], "south", north)
     assert world.subscribing.unsubscribe(["here"], north) == 1
+
+
+def test_what_is_ended_in_one_channel_is_not_ended_in_another(world: Subscribed) -> None:
+    subscribe(world, LOCAL_ADMIN, "ann", 1, id="x")
+    row = world.ledger.write(lambda tx: catalog.create_channel(tx, replace(MINE, name="Other"), 0.0))
+    world.channels._channels["other"] = world.channels._open(row, world.channel.prepared)
+    assert world.subscribing.unsubscribe(["x"], LOCAL_ADMIN, "Other") == 0
+    with pytest.raises(NotFound, match="Third"):
+        world.subscribing.unsubscribe(["x"], LOCAL_ADMIN, "Third")
+    assert world.subscribing.unsubscribe(["x"], LOCAL_ADMIN, "mine") == 1
 
 
 @pytest.mark.parametrize(

@@ -145,10 +145,10 @@ def add_subscriptions(tx: Tx, channel_id: int, wanted: Sequence[Wanted], now: fl
     ]
 
 
-def remove_subscriptions(tx: Tx, ids: Sequence[str]) -> list[Removed]:
-    """Remove those that exist; an unknown id is passed over."""
+def remove_subscriptions(tx: Tx, ids: Sequence[str], channel_id: int | None = None) -> list[Removed]:
+    """Remove those that exist, of one channel if it is given; any other id is passed over."""
     sql = "SELECT id, channel_id, backend_no, broker_id FROM subscription WHERE id IN (*)"
-    found = rows_in(tx, sql, list(dict.fromkeys(ids)))
+    found = [row for row in rows_in(tx, sql, list(dict.fromkeys(ids))) if channel_id in (None, row[1])]
     execute_in(tx, "DELETE FROM subscription WHERE id IN (*)", [row[0] for row in found])
     gone = _release(tx, Counter((row[1], row[2]) for row in found))
     detached = {place for place in {row[1:] for row in found} if not is_held(tx, place)}
