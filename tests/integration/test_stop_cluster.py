@@ -60,7 +60,12 @@ def test_it_stops_in_peace_and_answers_what_is_under_way(tmp_path: Path) -> None
     incoming = tmp_path / "incoming"
     incoming.mkdir()
     cluster = ClusterProcess(
-        tmp_path / "data", free_port(), cluster__load_dir=str(tmp_path), log__level="info", select__timeout="10m"
+        tmp_path / "data",
+        free_port(),
+        cluster__load_dir=str(tmp_path),
+        log__level="info",
+        select__timeout="10m",
+        channels__stop_wait="1s",
     )
     try:
         cluster.wait_ready()

@@ -83,7 +83,7 @@ class Ticking:
         self.datasets.open()
         for name in ("Reports", "Alerts"):
             self.datasets.create(DatasetSpec(name, (Column("n", SqlType("INT")),), active=True))
-        jobs = Jobs(spark, limit_s=60.0, yield_after_s=60.0)
+        jobs = Jobs(spark, limit_s=60.0, yield_after_s=60.0, end_wait_s=0.5)
         self.executor = Executor(ledger, engine, jobs, self.datasets, root / "results", clock, 1000, 100)
         self.ticks: list[Tick] = []
         self.ticker = Ticker(

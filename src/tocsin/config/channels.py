@@ -43,6 +43,12 @@ class Channels:
     slow_backoff_max: Seconds = duration(
         "10m", "Longest pause of a channel that took too long; it pauses for twice the time that it took.", high="24h"
     )
+    end_wait: Seconds = duration(
+        "500ms",
+        "How long an execution that PAUSE, DROP or OR REPLACE ends may still take to finish before it is cancelled.",
+        low="0ms",
+        high="10m",
+    )
     stop_wait: Seconds = duration(
         "5s",
         "How long a drain waits for executions to finish before it cancels them, and how long it, DROP CHANNEL and "

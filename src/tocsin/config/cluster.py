@@ -29,6 +29,9 @@ class Cluster:
     load_dir: str = text(
         "", "Directory below which LOAD DATASET and feeds may read on the cluster's machine; empty allows none."
     )
+    spark_exit_wait: Seconds = duration(
+        "20s", "How long Spark's Java process may take to end at a stop before it is killed.", low="0ms", high="10m"
+    )
     spark_conf: Mapping[str, str] = table("Further Spark settings, by their Spark names.")
 
     def problems(self) -> Iterator[str]:

@@ -98,7 +98,7 @@ class Cluster:
         self._directory.sweep(self._ledger)
         self._spark = self._given_spark or start_session(self._spark_options())
         if self._given_spark is None:
-            undo.callback(stop_session, self._spark)
+            undo.callback(stop_session, self._spark, self._config.cluster.spark_exit_wait)
             self._directory.note_process(jvm_pid(self._spark))
         self._assemble()
         for stop in (
@@ -131,6 +131,7 @@ class Cluster:
             conf=cluster.spark_conf,
             jars=connector_jars(),
             log_dir=self._directory.root / "spark",
+            exit_wait_s=cluster.spark_exit_wait,
         )
 
     def _assemble(self) -> None:
@@ -155,7 +156,7 @@ class Cluster:
         config, root, clock, ledger = self._config, self._directory.root, self._clock, self._ledger
         limits = config.channels
         options = EngineOptions(config.outbox.notify_max_ids, config.results.inline_size, limits.driver_records)
-        self._jobs = Jobs(self._spark, limits.execution_limit, limits.yield_after)
+        self._jobs = Jobs(self._spark, limits.execution_limit, limits.yield_after, limits.end_wait)
         self._engine = Engine(self._spark, self._datasets, self._jobs, options)
         self._executor = Executor(
             ledger, self._engine, self._jobs, self._datasets, root / "results", clock, limits.max_window_records,

@@ -33,7 +33,7 @@ from tocsin.datacluster.spark.jobs import POOL
 from tocsin.datacluster.spark.prepared import bound_sql, timestamp_sql
 from tocsin.datacluster.spark.reasons import reason
 from tocsin.datacluster.spark.relations import Binding, Relations, arrow_frame, rename_sql
-from tocsin.datacluster.spark.session import SPARK_IS_GONE, jvm_is_alive
+from tocsin.datacluster.spark.session import SPARK_IS_GONE, spark_answers
 from tocsin.datacluster.storage import subscriptions
 from tocsin.datacluster.storage.ledger import Ledger
 from tocsin.datacluster.storage.results import ResultStore
@@ -192,6 +192,6 @@ class _Box:
 
 def _refusal(problem: Exception) -> TocsinError:
     """What the asker is told: of the query, or that Spark is not there."""
-    if not jvm_is_alive():
+    if not spark_answers():
         return Unavailable(SPARK_IS_GONE)
     return InvalidQuery(f"Spark refuses the query: {reason(problem)}")

@@ -6,7 +6,7 @@ it, so that neither a long SELECT nor another channel's long job keeps its tasks
 Rules:
 
 - ``run`` answers for some channels. While one of them is barred it is not started, and ``Stopped`` is
-  raised; one that is barred meanwhile is cancelled after a moment, in which most come to their end:
+  raised; one that is barred meanwhile is cancelled after ``end_wait_s``, in which most come to their end:
   cancelling takes Python workers with it, which the others would have to wait for.
 - A run over its limit is cancelled, and ``OverLimit`` is raised.
 - So is the longest one when others (executions, SELECTs, feeds) wait for a place on Spark or for a thread; each
@@ -34,8 +34,6 @@ from tocsin.units import format_duration
 
 T = TypeVar("T")
 POOL = "spark.scheduler.pool"
-_MOMENT_S = 0.5
-_AGAIN_S = 0.5
 _MOST_DOUBLINGS = 3
 
 
@@ -66,8 +64,8 @@ class _Run:
 class Jobs:
     """``queued_since`` tells since when the first of those waits that have no thread yet, ``None`` if nobody does."""
 
-    def __init__(self, spark: SparkSession, limit_s: float, yield_after_s: float) -> None:
-        self._spark, self._limit_s, self._yield_after_s = spark, limit_s, yield_after_s
+    def __init__(self, spark: SparkSession, limit_s: float, yield_after_s: float, end_wait_s: float) -> None:
+        self._spark, self._limit_s, self._yield_after_s, self._end_wait_s = spark, limit_s, yield_after_s, end_wait_s
         self._look_s = min(1.0, yield_after_s / 4)
         self._starving = Starving(spark.sparkContext)
         self._yields: Counter[str] = Counter()
@@ -110,7 +108,7 @@ class Jobs:
             self._barred[channel] = why
             for run in self._runs:
                 if channel in run.channels and run.ended is None:
-                    run.ended, run.cancel_at = Stopped(why), time.monotonic() + _MOMENT_S
+                    run.ended, run.cancel_at = Stopped(why), time.monotonic() + self._end_wait_s
             self._changed.notify_all()
 
     def allow(self, channel: str) -> None:
@@ -164,7 +162,7 @@ class Jobs:
             due = [run for run in self._runs if run.cancel_at <= now]
             for run in due:
                 run.ended = run.ended or self._over_limit()
-                run.cancel_at = now + _AGAIN_S
+                run.cancel_at = now + self._look_s
             return due
 
     def _look(self) -> None:

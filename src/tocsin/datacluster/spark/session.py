@@ -29,16 +29,14 @@ from tocsin.datacluster.spark.settings import SparkOptions, settings
 from tocsin.errors import TocsinError, Unavailable
 
 __all__ = [
-    "SPARK_IS_GONE", "SparkOptions", "jvm_is_alive", "jvm_pid", "needing_spark", "start_session", "stop_session",
-    "wait_for_jvm",
+    "SPARK_IS_GONE", "SparkOptions", "jvm_is_alive", "jvm_pid", "needing_spark", "spark_answers",
+    "start_session", "stop_session", "wait_for_jvm",
 ]  # fmt: skip
 
 _LOG4J = Path(__file__).with_name("log4j2.properties")
 _LOG_DIR_KEY = "spark.tocsin.logDir"
 _OWNED_KEY = "spark.tocsin.logDirIsTemporary"
 _STACKS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")  # print what is also raised
-_JVM_EXIT_S = 20.0
-_CONNECTIONS_CLOSE_FIRST_S = 2.0  # a process that dies is gone for its peers before it is for its parent
 
 SPARK_IS_GONE = (
     "Spark's Java process has ended, and the cluster stops with it; nothing is lost, start it again "
@@ -60,21 +58,21 @@ def start_session(options: SparkOptions | None = None) -> SparkSession:
         gateway = _launch(conf, log_dir)
         return SparkSession(SparkContext(conf=conf, gateway=gateway))
     except (PySparkRuntimeError, Py4JError) as failure:
-        _end_jvm()
+        _end_jvm(options.exit_wait_s)
         problem = Unavailable(f"Spark did not start on {options.master!r}: {_why(failure, log_dir)}")
         if options.log_dir is None:
             shutil.rmtree(log_dir, ignore_errors=True)
         raise problem from None
 
 
-def stop_session(spark: SparkSession) -> None:
-    """Stop the session and its JVM; harmless if the JVM has died already."""
+def stop_session(spark: SparkSession, exit_wait_s: float = 20.0) -> None:
+    """Stop the session and its JVM, which is killed if it has not ended then; harmless if it has died already."""
     log_dir: str | None = None
     owned: str | None = "False"
     with contextlib.suppress(Py4JError, OSError):
         log_dir, owned = spark.conf.get(_LOG_DIR_KEY, None), spark.conf.get(_OWNED_KEY, "False")
         spark.stop()
-    _end_jvm()
+    _end_jvm(exit_wait_s)
     if log_dir and owned == "True":
         shutil.rmtree(log_dir, ignore_errors=True)
 
@@ -92,6 +90,14 @@ def jvm_is_alive() -> bool:
 def wait_for_jvm() -> None:
     """Return when the process of this process's Spark driver has ended."""
     _outlives(None)
+
+
+def spark_answers() -> bool:
+    """Whether the JVM can be talked to; one that dies is gone for its peers before it is for its parent."""
+    try:
+        return SparkContext._jvm is not None and SparkContext._jvm.java.lang.System.nanoTime() is not None
+    except (Py4JError, OSError):
+        return False
 
 
 def _outlives(patience_s: float | None) -> bool:
@@ -114,7 +120,7 @@ def needing_spark() -> Iterator[None]:
     except (TocsinError, PySparkException, Py4JJavaError):
         raise
     except Exception as problem:
-        if _outlives(_CONNECTIONS_CLOSE_FIRST_S):
+        if spark_answers():
             raise
         raise Unavailable(SPARK_IS_GONE) from problem
 
@@ -150,7 +156,7 @@ def _launch(conf: SparkConf, log_dir: Path) -> Any:
         return launch_gateway(conf, popen_kwargs=output)  # type: ignore[no-untyped-call]
 
 
-def _end_jvm() -> None:
+def _end_jvm(exit_wait_s: float) -> None:
     gateway = SparkContext._gateway
     if gateway is None:
         return
@@ -163,7 +169,7 @@ def _end_jvm() -> None:
     if process.stdin:
         process.stdin.close()
     try:
-        process.wait(_JVM_EXIT_S)
+        process.wait(exit_wait_s)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -77,6 +77,7 @@ class SparkOptions:
     jars: Sequence[Path] = ()
     app_name: str = "tocsin"
     log_dir: Path | None = None
+    exit_wait_s: float = 20.0  # for the JVM to end at a stop before it is killed
 
     @property
     def is_local(self) -> bool:

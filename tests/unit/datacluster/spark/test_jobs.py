@@ -50,7 +50,7 @@ def spark() -> SilentSpark:
 @pytest.fixture
 def jobs(spark: SilentSpark) -> Iterator[Jobs]:
     stand_in: Any = spark
-    jobs = Jobs(stand_in, limit_s=60.0, yield_after_s=60.0)
+    jobs = Jobs(stand_in, limit_s=60.0, yield_after_s=60.0, end_wait_s=0.5)
     jobs.start()
     yield jobs
     spark.answers.set()
@@ -106,7 +106,7 @@ def test_a_threads_next_run_begins_when_the_cancel_of_its_last_is_over(jobs: Job
 def impatient(spark: SilentSpark) -> Iterator[Jobs]:
     """Others wait a moment only; a cancel is answered at once."""
     stand_in: Any = spark
-    jobs = Jobs(stand_in, limit_s=60.0, yield_after_s=0.1)
+    jobs = Jobs(stand_in, limit_s=60.0, yield_after_s=0.1, end_wait_s=0.5)
     spark.answers.set()
     spark.groups = {f"tick_0-{jobs._serial}": 1}
     jobs.start()
