@@ -6,6 +6,7 @@ cut, before a request arrives or before its answer comes back.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -91,11 +92,20 @@ class Way(httpx.AsyncBaseTransport):
         self.requests.append((request.method, request.url.path))
         if self.is_cut:
             raise httpx.ConnectError("cut")
-        answer = await self._inner.handle_async_request(request)
+        answer = await self._answer(request)
         if self.loses and "pull" not in request.url.path:
             self.loses -= 1
             raise httpx.ReadTimeout("lost")
         return answer
+
+    async def _answer(self, request: httpx.Request) -> httpx.Response:
+        """As from another process: one who asked and is cancelled does not wait for what the cluster makes of it."""
+        asked = asyncio.create_task(self._inner.handle_async_request(request))
+        try:
+            await asyncio.wait({asked})
+        finally:
+            asked.cancel()
+        return asked.result()
 
 
 def token(*capabilities: Any) -> str:

@@ -22,6 +22,7 @@ from typing import Any, Protocol
 from tocsin.broker.coordinator_client import CoordinatorClient
 from tocsin.broker.noted import Noted
 from tocsin.broker.ports import Residents
+from tocsin.broker.tasks import Tasks
 from tocsin.broker.upstream.backoff import Backoff
 from tocsin.errors import BadArgument, NotFound, TocsinError, Unavailable
 from tocsin.protocol.coordination import (
@@ -84,19 +85,17 @@ class Coordination:
         self._interval_s = 1.0
         self._urgent, self._registered = asyncio.Event(), asyncio.Event()
         self._last: dict[str, asyncio.Task[None]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks("coordination")
         self._is_briefed = False
         self._asking: asyncio.Task[None] | None = None
 
     def start(self, residents: Residents) -> None:
         self._residents = residents
-        self._spawn(self._reporting(residents))
-        self._spawn(self._obeying(residents))
+        self._tasks.spawn(self._reporting(residents))
+        self._tasks.spawn(self._obeying(residents))
 
     async def stop(self) -> None:
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.stop()
         if self._residents is not None and not self._is_away:
             try:
                 await self._report(self._residents)
@@ -233,7 +232,7 @@ class Coordination:
 
     def _ask_around(self) -> None:
         if self._asking is None or self._asking.done():
-            self._asking = self._spawn(self._followers.ask_around())
+            self._asking = self._tasks.spawn(self._followers.ask_around())
 
     def _went_away(self) -> None:
         self._is_away, self._is_full = True, True
@@ -252,6 +251,9 @@ class Coordination:
                 await backoff.pause()
             except TocsinError:
                 await backoff.pause()
+            except Exception:
+                log.exception("instructions could not be had; asking again")
+                await backoff.pause()
             else:
                 backoff.succeeded()
                 for instruction in given.instructions:
@@ -264,7 +266,7 @@ class Coordination:
             self._followers.set_topology(instruction.brokers)
             return
         before = self._last.get(instruction.user)
-        task = self._spawn(self._carry_out(residents, instruction, before))
+        task = self._tasks.spawn(self._carry_out(residents, instruction, before))
         self._last[instruction.user] = task
         task.add_done_callback(lambda done: self._over(instruction.user, done))
 
@@ -287,12 +289,6 @@ class Coordination:
 
     def _backoff(self) -> Backoff:
         return Backoff(self._options.backoff_min_s, self._options.backoff_max_s)
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
 
 
 async def _outcome(residents: Residents, instruction: Adopt | Send | Release) -> Outcome:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from tocsin.broker.tasks import Tasks
 from tocsin.broker.upstream.backoff import Backoff
 from tocsin.broker.upstream.cluster import Arguments, ClusterClient, Made
 from tocsin.errors import TocsinError, Unavailable
@@ -34,7 +34,7 @@ class Attaching:
     def __init__(self, cluster: ClusterClient, broker: str, backoff: Backoff) -> None:
         self._cluster, self._broker, self._backoff = cluster, broker, backoff
         self._wishes: dict[str, list[_Wish]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks("attaching")
         self._ending: dict[str, asyncio.Future[None]] = {}
 
     async def make(self, channel: str, id: str, arguments: Arguments) -> Made:
@@ -46,7 +46,7 @@ class Attaching:
             self._wishes[channel].append(wish)
         else:
             self._wishes[channel] = [wish]
-            self._spawn(self._fulfil(channel))
+            self._tasks.spawn(self._fulfil(channel))
         return await wish.made
 
     def end(self, ids: Iterable[str]) -> None:
@@ -55,17 +55,10 @@ class Attaching:
         for id in ids:
             self._ending.setdefault(id, asyncio.get_running_loop().create_future())
         if was_idle and self._ending:
-            self._spawn(self._end_all())
+            self._tasks.spawn(self._end_all())
 
     async def stop(self) -> None:
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        await self._tasks.stop()
 
     async def _fulfil(self, channel: str) -> None:
         """One request after the other until nothing is wished for."""

@@ -10,15 +10,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
 from weakref import WeakValueDictionary
 
 import msgspec
 
 from tocsin.broker.ports import Attached, Delivery, Page
+from tocsin.broker.tasks import Tasks
 from tocsin.broker.upstream.attaching import Attaching
 from tocsin.broker.upstream.backoff import Backoff
 from tocsin.broker.upstream.cluster import ClusterClient, Made, Parameter, ResultPage
@@ -66,20 +66,18 @@ class ChannelUpstream:
         self._ready, self._wake, self._changed = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._filling: set[str] = set()
         self._look: asyncio.TimerHandle | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks("channels")
 
     def start(self, notify_url: str) -> None:
         """``notify_url`` is where the cluster is to post its notices."""
         self._notify_url = notify_url
-        self._spawn(self._run())
+        self._tasks.spawn(self._run())
 
     async def stop(self) -> None:
         """Stop pulling, and acknowledge what was pulled."""
         if self._look is not None:
             self._look.cancel()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.stop()
         await self._attaching.stop()
         if self._ready.is_set():
             with contextlib.suppress(TocsinError):
@@ -141,7 +139,7 @@ class ChannelUpstream:
         """Attachments here may have been removed at the cluster: make them again, and fill what was missed."""
         for id, target in self._targets.items():
             self._merge.doubt(id)
-            self._spawn(self._restore(id, target))
+            self._tasks.spawn(self._restore(id, target))
 
     async def _restore(self, id: str, target: ChannelTarget) -> None:
         backoff = self._backoff()
@@ -179,8 +177,8 @@ class ChannelUpstream:
 
     async def _run(self) -> None:
         await self._begin()
-        self._spawn(self._acknowledging())
-        self._spawn(self._drop_orphans())
+        self._tasks.spawn(self._acknowledging())
+        self._tasks.spawn(self._drop_orphans())
         backoff = self._backoff()
         while True:
             try:
@@ -282,7 +280,7 @@ class ChannelUpstream:
         for stream in self._merge.behind():
             if stream.name not in self._filling:
                 self._filling.add(stream.name)
-                self._spawn(self._fill(stream))
+                self._tasks.spawn(self._fill(stream))
         if self._look is None and self._merge.is_waiting_for_hub():
             self._look = asyncio.get_running_loop().call_later(_UNKNOWN_S, self._look_again)
 
@@ -339,11 +337,6 @@ class ChannelUpstream:
     async def _pause(self, backoff: Backoff) -> None:
         self._wake.clear()
         await backoff.pause(self._wake)
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
 
 class _Notice(msgspec.Struct, frozen=True):

@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from tocsin.broker.ports import Attached, Delivery, Page, is_peer
+from tocsin.broker.tasks import Tasks
 from tocsin.broker.upstream.backoff import Backoff
 from tocsin.broker.upstream.handover import Handover, HistoryPage, Known, PeerClient, State, Taker
 from tocsin.broker.upstream.inlet import Inlet
@@ -75,15 +76,13 @@ class TopicUpstream:
         self._links: dict[str, PeerLink] = {}
         self._settling: dict[str, asyncio.Task[None]] = {}
         self._claims: dict[str, asyncio.Lock] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks("topics")
 
     def start(self) -> None:
-        self._spawn(self._forget_idle())
+        self._tasks.spawn(self._forget_idle())
 
     async def stop(self) -> None:
-        for task in [*self._tasks, *self._settling.values()]:
-            task.cancel()
-        await asyncio.gather(*self._tasks, *self._settling.values(), return_exceptions=True)
+        await self._tasks.stop()
         await asyncio.gather(*(link.close() for link in self._links.values()), return_exceptions=True)
         await self._client.close()
 
@@ -102,7 +101,7 @@ class TopicUpstream:
             self._give_up(topic)
         for name, link in list(self._links.items()):
             if now.get(name, link.peer) != link.peer or (name not in now and not link.topics):
-                self._spawn(self._links.pop(name).close())
+                self._tasks.spawn(self._links.pop(name).close())
         for topic in {*self._interest, *self._owned}:
             self._settle_later(topic)
 
@@ -300,7 +299,7 @@ class TopicUpstream:
             self._give_up(topic)
         for other in list(self._links.values()):
             if topic in other.topics and (other is not link or topic not in self._interest):
-                self._spawn(other.unfollow(topic))
+                self._tasks.spawn(other.unfollow(topic))
         return begins
 
     async def _until_settled(self, step: Callable[[], Coroutine[Any, Any, str]]) -> str:
@@ -321,7 +320,7 @@ class TopicUpstream:
     def _settle_later(self, topic: str) -> None:
         running = self._settling.get(topic)
         if running is None or running.done():
-            task = asyncio.get_running_loop().create_task(self._settle(topic))
+            task = self._tasks.spawn(self._settle(topic))
             self._settling[topic] = task
             task.add_done_callback(lambda done: self._settled(topic, done))
 
@@ -372,7 +371,7 @@ class TopicUpstream:
     def _resync(self, stream: str) -> None:
         for link in self._links.values():
             if stream.removeprefix("topic:") in link.topics:
-                self._spawn(link.resync())
+                self._tasks.spawn(link.resync())
 
     async def _forget_idle(self) -> None:
         """Topics that nobody follows or has published to for long are forgotten."""
@@ -382,11 +381,6 @@ class TopicUpstream:
             for topic, owned in list(self._owned.items()):
                 if owned.used_at < edge and self._delivery.position(topic_stream(topic)) is None:
                     del self._owned[topic]
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
 
 def _topic(target: Target) -> str:
