@@ -687,6 +687,31 @@ async def test_a_subscription_refused_at_a_later_login_stops(world: World) -> No
 
 
 @story
+async def test_a_subscription_that_its_broker_ended_stops_after_what_it_had(world: World) -> None:
+    peer = await world.subscribed()
+    await world.client.ask("reading", on=False)
+    await peer.send(notification(S, "0", "1"), notification(S, "1", "2"))
+    await peer.send({"type": "ended", "id": "n", "code": "dropped", "detail": "its channel was dropped"})
+    await peer.send({"type": "ended", "id": "unknown", "code": "dropped", "detail": "it was not there"})
+    await world.client.ask("reading", on=True)
+    assert await world.client.items(2) == [("1", "1"), ("2", "2")]
+    stopped = await world.client.event()
+    assert (stopped["event"], stopped["id"], stopped["error"]["code"]) == ("stopped", "n", "dropped")
+    peer.abort()
+    assert not (await resumed(await world.a.peer())).get("subscriptions")
+
+
+@story
+async def test_a_subscription_that_was_ended_can_be_made_again(world: World) -> None:
+    peer = await world.subscribed()
+    await peer.send({"type": "ended", "id": "n", "code": "replaced", "detail": "its channel was replaced"})
+    assert (await world.client.event())["event"] == "stopped"
+    assert (await world.subscribe(peer, at="7"))["position"] == "7"
+    await peer.send(notification(S, "7", "8"))
+    assert await world.client.items(1) == [("8", "8")]
+
+
+@story
 async def test_a_subscription_that_cannot_be_served_now_is_tried_again(world: World) -> None:
     peer = await world.subscribed()
     await peer.send(notification(S, "0", "1"))

@@ -82,7 +82,7 @@ class Session:
         self._wires: dict[int, Wire] = {}
         self._subscriptions: dict[str, Subscription] = {}
         self._ready: dict[str, None] = {}
-        self._stopped: deque[TocsinError] = deque(maxlen=MAX_STOPPED)  # for ``events`` to raise
+        self._stopped: deque[tuple[TocsinError, deque[Item]]] = deque(maxlen=MAX_STOPPED)  # for ``events`` to raise
         self._changed = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -170,7 +170,10 @@ class Session:
                 else:
                     yield item
             if self._stopped:
-                raise self._stopped.popleft()
+                error, rest = self._stopped.popleft()
+                while rest:
+                    yield rest.popleft()
+                raise error
             if self._is_over:
                 break
             await self._until(lambda: bool(self._ready or self._stopped) or self._is_over)
@@ -227,9 +230,10 @@ class Session:
                 self._changed.set()
             case do.Disconnected():
                 self.is_connected = False
-            case do.Stop(subscription, error):
-                self._subscriptions.pop(subscription).stop(error)
-                self._stopped.append(error)
+            case do.Stop(subscription, error, waiting):
+                rest = deque(waiting)
+                self._subscriptions.pop(subscription).stop(error, rest)
+                self._stopped.append((error, rest))
                 self._changed.set()
             case do.End(error):
                 self._finish(error)

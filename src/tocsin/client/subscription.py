@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Self
 
@@ -68,6 +69,9 @@ class Subscription:
         self.standing = standing
         self._changed.set()
 
-    def stop(self, error: TocsinError | None = None) -> None:
+    def stop(self, error: TocsinError | None = None, rest: deque[Item] | None = None) -> None:
+        """It is over once what waits was taken: ``rest``, where the session has given it up."""
         self._error, self._is_over = error, True
+        if rest is not None:
+            self._take = lambda _: rest.popleft() if rest else None
         self._changed.set()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tocsin.errors import TocsinError
+from tocsin.protocol.inbox import Item
 from tocsin.protocol.messages import FromClient
 
 
@@ -61,10 +63,11 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """A subscription that stood does not any more, and will not come back."""
+    """A subscription that stood does not any more, and will not come back. ``rest`` is what waited in it."""
 
     subscription: str
     error: TocsinError
+    rest: Sequence[Item] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,7 @@ class ClientSession:
         self._handlers: dict[type, Callable[[float, Link, Any], None]] = {
             messages.Notification: self._on_notification,
             messages.Gap: self._on_gap,
+            messages.Ended: self._on_ended,
             messages.Welcome: self._on_welcome,
             messages.Subscribed: self._on_subscribed,
             messages.Move: self._on_move,
@@ -246,6 +247,12 @@ class ClientSession:
     def _on_gap(self, now: float, link: Link, message: messages.Gap) -> None:
         self._out.extend(map(do.Ready, self._holdings.announce(message)))
 
+    def _on_ended(self, now: float, link: Link, message: messages.Ended) -> None:
+        """One that was asked for anew has its answer still to come, and that counts."""
+        held = self._holdings.find(message.id)
+        if held is not None and held.key is None:
+            self._stop(held, BrokerRefused(message.code, message.detail))
+
     def _on_welcome(self, now: float, link: Link, message: messages.Welcome) -> None:
         self._answered(link, message.request, "login")
         if link.is_move and self._current and any(refusal.code in PASSING for refusal in message.refused):
@@ -339,8 +346,15 @@ class ClientSession:
             held.retry_at = now + (error.retry_after_s or self._back.drawn_s(held.refusals))
             self._retrying.add(subscription)
             return
-        self._holdings.remove(subscription)
-        self._out.append(do.Stop(subscription, error) if held.key is None else do.Fail(held.key, error))
+        if held.key is None:
+            self._stop(held, error)
+        else:
+            self._holdings.remove(subscription)
+            self._out.append(do.Fail(held.key, error))
+
+    def _stop(self, held: Held, error: BrokerRefused) -> None:
+        self._holdings.remove(held.id)
+        self._out.append(do.Stop(held.id, error, held.inbox.take_all()))
 
     def _may_stand_later(self, now: float, held: Held, code: str) -> bool:
         """One that goes on is tried for ever; a new one where a part of the system is away, and for a while."""

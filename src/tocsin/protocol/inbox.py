@@ -124,6 +124,9 @@ class Inbox:
         self.taken = item.through if self._queue else self.position
         return item
 
+    def take_all(self) -> list[Item]:
+        return list(iter(self.take, None))
+
     def _reach(self, after: str) -> str:
         """Go forward to ``after`` over announced holes, telling what lies between them as unannounced."""
         self._pass_holes()

@@ -2,7 +2,7 @@
 
 A request carries a ``request`` number that its answer repeats; answers come in the order of the
 requests of a kind, not of all. Messages without a number are events: ``notification``, ``gap``,
-``move`` and errors that no request caused.
+``ended``, ``move`` and errors that no request caused.
 
 Positions. Every notification has ``after`` and ``through``. A client that stands at ``mine`` in the
 stream drops it if ``through <= mine``, takes it if ``after <= mine``, and otherwise has found a hole that
@@ -243,6 +243,18 @@ class Gap(_Message, frozen=True, tag="gap"):
     reason: str
 
 
+class Ended(_Message, frozen=True, tag="ended"):
+    """A subscription does not stand any more, though this client did not end it; nothing of it follows.
+
+    ``code`` is ``dropped`` or ``replaced`` (its channel was, at the data cluster), ``unsubscribed`` (another session
+    of the user ended it) or ``forbidden`` (the refreshed token does not allow it; other sessions keep it).
+    """
+
+    id: str
+    code: str
+    detail: str
+
+
 class Move(_Message, frozen=True, tag="move"):
     """Connect to ``url`` with ``ticket``, log in there, confirm, then leave here. Goes on being served meanwhile."""
 
@@ -252,5 +264,16 @@ class Move(_Message, frozen=True, tag="move"):
 
 
 FromBroker = (
-    Welcome | Subscribed | Subscriptions | Published | Accepted | Done | Pong | Failed | Notification | Gap | Move
+    Welcome
+    | Subscribed
+    | Subscriptions
+    | Published
+    | Accepted
+    | Done
+    | Pong
+    | Failed
+    | Notification
+    | Gap
+    | Ended
+    | Move
 )

@@ -523,6 +523,15 @@ class Session {
     }
   }
 
+  /** One that was asked for anew has its answer still to come, and that counts. */
+  _onEnded(link, { id, code, detail }) {
+    const subscription = this.#subscriptions.get(id);
+    if (!subscription || subscription._isNew) return;
+    this.#subscriptions.delete(id);
+    this.#index();
+    subscription._stop(new TocsinError(code, detail));
+  }
+
   _onWelcome(link, message) {
     this.#answered(link, message.request, "login");
     const refused = message.refused ?? [];
@@ -811,7 +820,7 @@ class Session {
 }
 
 const HANDLERS = Object.assign(Object.create(null), {
-  notification: "_onNotification", gap: "_onGap", welcome: "_onWelcome", subscribed: "_onSubscribed", move: "_onMove", error: "_onFailed",
+  notification: "_onNotification", gap: "_onGap", ended: "_onEnded", welcome: "_onWelcome", subscribed: "_onSubscribed", move: "_onMove", error: "_onFailed",
   subscriptions: "_onAnswer", published: "_onAnswer", accepted: "_onAnswer", done: "_onAnswer", pong: "_onAnswer",
 });
 
@@ -839,6 +848,9 @@ const CHECKS = {
       text(hole.through, "through");
       must(hole.count === null || Number.isInteger(hole.count), "a count");
     }
+  },
+  ended(message) {
+    for (const name of ["id", "code", "detail"]) text(message[name], name);
   },
   welcome(message) {
     numbered(message);
