@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from heapq import nsmallest
+
 from tocsin.coordinator.brokers import MEMBERS, Broker, BrokerState, Presence
 from tocsin.coordinator.events import Ask, Detach, Forget, Restart, WantedMove
 from tocsin.coordinator.liveness import Signs, Verdict
@@ -174,8 +176,8 @@ class Living:
     def empty(self) -> None:
         """Move users away from draining brokers, as many at a time as may be under way."""
         for broker in [b for b in self._world.brokers if b.state is BrokerState.DRAINING]:
-            waiting = (u for u in sorted(self._world.users.residents[broker.name]) if self._may_try(u))
-            for user in list(waiting)[: max(0, self._moving.free)]:
+            waiting = filter(self._may_try, self._world.users.residents[broker.name])
+            for user in nsmallest(self._moving.free, waiting):
                 if not self._move_away(broker, user):
                     return
 

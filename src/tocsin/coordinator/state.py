@@ -202,6 +202,7 @@ class State:
             homes = [name for name, residents in world.users.residents.items() if user.name in residents]
             assert homes == ([user.broker] if user.broker else []), f"{user.name} resides at {homes}"
             assert (user.name in world.users.homeless) == (user.broker is None and not user.is_removed)
+        assert [user.name for user in world.users.after("")] == sorted(world.users.names())
         for name, users in world.users.lingering.items():
             assert all(name in world.users[user].stale for user in users)
         for move in world.moves:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
+from collections.abc import Iterator
 
 import msgspec
 
@@ -53,11 +55,18 @@ class Users(Rows[User]):
         self.residents: defaultdict[str, set[str]] = defaultdict(set)
         self.lingering: defaultdict[str, set[str]] = defaultdict(set)
         self.homeless: set[str] = set()
+        self._in_order: list[str] = []
 
     def read(self, key: str, body: bytes) -> User:
         user = super().read(key, body)
+        insort(self._in_order, key)
         self._index(user)
         return user
+
+    def after(self, name: str) -> Iterator[User]:
+        """Everyone whose name follows ``name``, in order."""
+        for place in range(bisect_right(self._in_order, name), len(self._in_order)):
+            yield self[self._in_order[place]]
 
     def add(self, name: str, now: float) -> User:
         """The user, made where there is none and revived where it was removed."""
@@ -65,6 +74,7 @@ class Users(Rows[User]):
         if user is None:
             user = User(name, seen_at=now)
             self.put(name, user)
+            insort(self._in_order, name)
         if user.is_removed:
             user.is_removed, user.seen_at = False, now
             self.touch(name)
@@ -109,6 +119,7 @@ class Users(Rows[User]):
 
     def drop(self, key: str) -> None:
         self.homeless.discard(key)
+        del self._in_order[bisect_left(self._in_order, key)]
         super().drop(key)
 
     def _index(self, user: User) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import heapq
+from itertools import islice
 from typing import Annotated
 
 import msgspec
@@ -122,10 +122,9 @@ async def remove_user(user: str, api: Shared, who: Who) -> Response:
 async def _assignments(api: Shared, who: Who, after: str, limit: int) -> Assignments:
     check_reads(who)
     world, count = await api.world(), min(limit, api.limits.page)
-    later = (user.name for user in world.users if user.name > after and not user.is_removed)
-    names = heapq.nsmallest(count + 1, later)
-    found = [_assignment(world, world.users[name]) for name in names[:count]]
-    return Assignments(found, names[count - 1] if len(names) > count else None)
+    later = (user for user in world.users.after(after) if not user.is_removed)
+    found = [_assignment(world, user) for user in islice(later, count + 1)]
+    return Assignments(found[:count], found[count - 1].user if len(found) > count else None)
 
 
 def _assignment(world: World, user: User) -> Assignment:
