@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 
 from support.memory_cluster import CHANNEL, MemoryCluster
+from tocsin.broker.upstream.cluster import capabilities
 from tocsin.datacluster.api import ApiLimits, create_app
 from tocsin.datacluster.metrics import Metrics
 from tocsin.datacluster.service import Answer, ChannelPage, GapView, ResultView, Subscribed, Wanted
@@ -31,7 +32,7 @@ class ResultsCluster(MemoryCluster):
         self.since: dict[str, Position] = {}
 
     def execute(self, text: str, who: Principal, go_on: Callable[[], None] = lambda: None) -> list[Answer]:
-        self._need(who, "admin")
+        self._need(who, "broker", BROKER)
         assert text.startswith(f"CREATE BROKER IF NOT EXISTS `{BROKER}`"), text
         return [Answer("done", "created")]
 
@@ -108,5 +109,5 @@ class Way(httpx.AsyncBaseTransport):
         return asked.result()
 
 
-def token(*capabilities: Any) -> str:
-    return mint(SECRET, BROKER, capabilities or ["admin", f"broker:{BROKER}"], 3600)
+def token(*granted: Any) -> str:
+    return mint(SECRET, BROKER, granted or capabilities(BROKER), 3600)

@@ -12,7 +12,7 @@ from tocsin.broker.coordinator_client import CoordinatorClient
 from tocsin.broker.core import Upstreams
 from tocsin.broker.ports import Delivery, Notices, Residents
 from tocsin.broker.upstream.channels import ChannelOptions, ChannelUpstream
-from tocsin.broker.upstream.cluster import ClusterClient
+from tocsin.broker.upstream.cluster import ClusterClient, capabilities
 from tocsin.broker.upstream.nowhere import Nowhere
 from tocsin.broker.upstream.owners import TopicOptions, TopicUpstream
 from tocsin.broker.upstream.peers import PeerOptions
@@ -37,7 +37,7 @@ class Sources:
         self._config, self._secret = config, secret
         self.url = ""
         self._incarnation = uuid4().hex
-        self._tokens: dict[str, tuple[float, str]] = {}
+        self._tokens: dict[tuple[str, ...], tuple[float, str]] = {}
         self.directory = self._coordination() if config.broker.coordinator else Alone(self.me)
         self.topics = TopicUpstream(self.me, delivery, self._as_peer, SystemClock(), self._topic_options())
         self.cluster: ClusterClient | None = None
@@ -103,17 +103,17 @@ class Sources:
 
     def _as_client(self) -> str:
         """For the data cluster, which this broker registers at, reads from and writes to for its subscribers."""
-        return self._token("admin", f"broker:{self._config.broker.name}")
+        return self._token(*capabilities(self._config.broker.name))
 
     def _as_peer(self) -> str:
         """For other brokers and the coordinator."""
         return self._token(f"broker:{self._config.broker.name}")
 
-    def _token(self, *capabilities: str) -> str:
-        until, token = self._tokens.get(capabilities[0], (0.0, ""))
+    def _token(self, *granted: str) -> str:
+        until, token = self._tokens.get(granted, (0.0, ""))
         if until < time.time():
-            token = mint(self._secret, self._config.broker.name, capabilities, TOKEN_TTL_S)
-            self._tokens[capabilities[0]] = (time.time() + TOKEN_TTL_S / 2, token)
+            token = mint(self._secret, self._config.broker.name, granted, TOKEN_TTL_S)
+            self._tokens[granted] = (time.time() + TOKEN_TTL_S / 2, token)
         return token
 
     # --- options ------------------------------------------------------------------------------------------

@@ -124,8 +124,16 @@ class ClusterRefused(BadArgument):
         return self.detail
 
 
+def capabilities(broker: str) -> tuple[str, ...]:
+    """What a broker needs of the cluster: to be itself, to subscribe and to append for whom it has checked.
+
+    ``read`` is for parameters of channels, and for results from before this broker held their subscription.
+    """
+    return f"broker:{broker}", "subscribe:*", "ingest:*", "read"
+
+
 class ClusterClient:
-    """``token`` gives one that is good now; ``timeout_s`` bounds each request beside what it waits for."""
+    """``token`` gives one that is good now, of ``capabilities``; ``timeout_s`` bounds a request beside its waiting."""
 
     def __init__(
         self,
