@@ -175,6 +175,9 @@ class MemoryCluster:
         self._need(who, "read")
         return [FeedView("push", DATASET, "http", "running", len(self.records), None)]
 
+    def unready(self) -> str | None:
+        return None if self.ready else self.reason
+
     def status(self) -> Status:
         return Status(self.ready, self.reason, 1_700_000_000.0, {"version": "none"}, {"records": len(self.records)})
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,6 +16,7 @@ from pyspark.sql import SparkSession
 from tocsin.clock import Clock, SystemClock
 from tocsin.compiler.channel import CompileOptions
 from tocsin.config import Config
+from tocsin.datacluster.arrivals import Arrivals
 from tocsin.datacluster.brokers import Brokers
 from tocsin.datacluster.channels import Channels
 from tocsin.datacluster.datasets import Datasets
@@ -27,6 +26,7 @@ from tocsin.datacluster.feeds.jars import connector_jars
 from tocsin.datacluster.housekeeping import Housekeeping
 from tocsin.datacluster.metrics import Metrics
 from tocsin.datacluster.notifier import Notifier, NotifierOptions
+from tocsin.datacluster.pushing import Pushing
 from tocsin.datacluster.schedule import Schedule
 from tocsin.datacluster.selecting import Selecting, SelectLimits
 from tocsin.datacluster.service import (
@@ -82,7 +82,7 @@ class Cluster:
         self.metrics = Metrics()
         self._started_at = self._clock.now()
         self._is_ready, self._reason = False, "starting"
-        self._arrivals: dict[str, deque[tuple[int, float]]] = {}
+        self._arrivals = Arrivals(self._clock, self.metrics.record_to_result)
         self._undo = ExitStack()
 
     def open(self) -> None:
@@ -185,8 +185,9 @@ class Cluster:
         self._serving = Serving(
             ledger, self._results, self._channels, self._brokers, results.pull_max_rows, results.pull_max_bytes
         )
+        pushing = Pushing(self._channels, self._serving, outbox.push_max_bytes)
         self._notifier = Notifier(
-            ledger, self._brokers.specs, self._notice, self._token, clock,
+            ledger, self._brokers.specs, pushing.message, self._token, clock,
             NotifierOptions(outbox.timeout, outbox.backoff_min, outbox.backoff_max), self.metrics.outbox_attempt,
         )  # fmt: skip
 
@@ -282,11 +283,14 @@ class Cluster:
         who.need("read")
         return self._feeds.views()
 
-    def status(self) -> Status:
+    def unready(self) -> str | None:
         if not self._is_ready:
-            return Status(False, self._reason, self._started_at)
-        if not jvm_is_alive():
-            return Status(False, SPARK_IS_GONE, self._started_at)
+            return self._reason
+        return None if jvm_is_alive() else SPARK_IS_GONE
+
+    def status(self) -> Status:
+        if reason := self.unready():
+            return Status(False, reason, self._started_at)
         spark = {"master": self._config.cluster.master, "version": pyspark.__version__}
         totals = {
             "records": sum(s.count for s in self._datasets.values()),
@@ -307,12 +311,11 @@ class Cluster:
                 log.warning("warming up failed, so the first ticks will be slower: %s", problem)
 
     def _appended(self, dataset: str) -> None:
-        arrivals = self._arrivals.setdefault(dataset, deque(maxlen=4096))
-        arrivals.append((self._datasets[dataset].head, self._clock.monotonic()))
+        self._arrivals.came(dataset, self._datasets[dataset].head)
         self._ticker.arrived(dataset)
 
     def _dropped(self, dataset: str) -> None:
-        self._arrivals.pop(dataset.lower(), None)
+        self._arrivals.forget(dataset)
         self.metrics.forget_dataset(dataset)
 
     def _forget_channel(self, channel: str) -> None:
@@ -332,14 +335,7 @@ class Cluster:
         self.metrics.executed(name, "done", tick.duration_s)
         outcome = tick.outcome
         self.metrics.matched(name, matched=outcome.pairs, considered=tick.considered, results=outcome.rows)
-        self._measure_delay(tick)
-
-    def _measure_delay(self, tick: Tick) -> None:
-        now = self._clock.monotonic()
-        for dataset, window in (tick.windows or {}).items():
-            for head, at in list(self._arrivals.get(dataset, ())):
-                if window.after < head <= window.through:
-                    self.metrics.record_to_result(now - at)
+        self._arrivals.seen(tick.windows or {})
 
     def _refresh_metrics(self) -> None:
         for channel in self._channels.values():
@@ -348,25 +344,6 @@ class Cluster:
             held = channel.subscriptions
             self.metrics.subscriptions(channel.spec.name, held.subscriptions, held.backends)
         self.metrics.outbox(sum(b.waiting_notices for b in self._showing.brokers()))
-
-    def _notice(self, broker_id: int, body: bytes) -> dict[str, Any]:
-        """What is sent for one waiting notice; a PUSH channel's carries the results that fit."""
-        notice: dict[str, Any] = json.loads(body)
-        if notice.pop("push", False) and notice["channel"] in self._channels:
-            limit = self._config.outbox.push_max_bytes
-            execution = Position.parse(notice["through"]).execution
-            page = self._serving.results_of(broker_id, notice["channel"], execution, limit)
-            notice["results"] = [
-                {
-                    "id": r.id,
-                    "position": str(r.position),
-                    "backends": list(r.backends),
-                    "payload": json.loads(r.payload),
-                }
-                for r in page.results
-                if r.position.execution == execution and len(r.payload) <= limit  # a page always has one
-            ]
-        return notice
 
     def _token(self) -> str:
         return mint(self._secret, "cluster", [], _NOTICE_TOKEN_TTL_S)

@@ -225,4 +225,7 @@ class ClusterService(Protocol):
 
     def feeds(self, who: Principal) -> list[FeedView]: ...
 
+    def unready(self) -> str | None:
+        """Why no requests are taken, ``None`` where they are; asked often, so it costs nothing."""
+
     def status(self) -> Status: ...

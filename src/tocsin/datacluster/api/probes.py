@@ -25,9 +25,9 @@ async def readyz(api: Shared) -> Response:
     """503 with the reason until it does, and again from the start of a drain."""
     if api.is_draining:
         raise Unavailable("the cluster is draining")
-    status = await api.call_in(api.lanes.probes, api.service.status)
-    if not status.is_ready:
-        raise Unavailable(status.reason)
+    reason = await api.call_in(api.lanes.probes, api.service.unready)
+    if reason is not None:
+        raise Unavailable(reason)
     return reply(Readiness(True))
 
 

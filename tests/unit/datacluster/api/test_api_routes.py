@@ -186,6 +186,11 @@ def test_readiness_says_why_not(anyone: AppClient, cluster: MemoryCluster):
     assert (answer.status_code, answer.json()["detail"]) == (503, "Spark is starting")
 
 
+def test_readiness_counts_nothing(anyone: AppClient, cluster: MemoryCluster):
+    cluster.status = None  # type: ignore[method-assign, assignment]
+    assert anyone.get("/readyz").status_code == 200
+
+
 def test_readiness_ends_when_a_drain_begins(app, anyone: AppClient):
     app.state.api.drain()
     assert (anyone.get("/readyz").status_code, anyone.get("/healthz").status_code) == (503, 200)
