@@ -20,7 +20,7 @@ from tocsin.datacluster.datasets import Datasets
 from tocsin.datacluster.ordered import write_then_apply
 from tocsin.datacluster.spark.prepared import PreparedChannel, prepare, unprepared
 from tocsin.datacluster.storage import catalog, executions
-from tocsin.datacluster.storage.dataset import with_column
+from tocsin.datacluster.storage.columns import with_column
 from tocsin.datacluster.storage.ledger import Ledger
 from tocsin.datacluster.storage.transaction import Tx
 from tocsin.datacluster.subscribers import Subscribers, index_spec

@@ -25,7 +25,8 @@ from tocsin.datacluster.dead_letters import DEAD_LETTERS, Rejections, letters_ta
 from tocsin.datacluster.service import Receipt, Rejected
 from tocsin.datacluster.storage import catalog, dataset_progress
 from tocsin.datacluster.storage.arrow_types import arrow_schema, key_schema
-from tocsin.datacluster.storage.dataset import DatasetStore, StoreOptions, with_column, without_column
+from tocsin.datacluster.storage.columns import with_column, without_column
+from tocsin.datacluster.storage.dataset import DatasetStore, StoreOptions
 from tocsin.datacluster.storage.dataset_progress import Progress
 from tocsin.datacluster.storage.faulted import FaultedStore
 from tocsin.datacluster.storage.idempotency import Appended

@@ -8,7 +8,7 @@ not bring its old values back.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from tocsin.datacluster.storage.arrow_types import arrow_columns
 from tocsin.datacluster.storage.files import write_atomically
-from tocsin.errors import Corrupt
+from tocsin.errors import AlreadyExists, BadArgument, Corrupt, NotFound
 from tocsin.model.arrow import arrow_type
-from tocsin.model.catalog import Column
+from tocsin.model.catalog import Column, DatasetSpec
 
 FILE = "columns.json"
 
@@ -93,3 +93,21 @@ def load(directory: Path) -> History:
 def save(directory: Path, history: History) -> None:
     data = msgspec.json.encode(history)
     write_atomically(directory / FILE, lambda file: file.write(data), "schema.before-switch")
+
+
+def with_column(spec: DatasetSpec, column: Column) -> DatasetSpec:
+    """The dataset with one more column, or why that cannot be."""
+    if spec.column(column.name):
+        raise AlreadyExists("column", f"{spec.name}.{column.name}")
+    if column.not_null:
+        raise BadArgument(column.name, "a column that may be NULL, since old records have no value", "NOT NULL")
+    return replace(spec, columns=(*spec.columns, column))
+
+
+def without_column(spec: DatasetSpec, name: str) -> DatasetSpec:
+    """The dataset with one column less, or why that cannot be."""
+    if spec.column(name) is None:
+        raise NotFound("column", f"{spec.name}.{name}", [c.name for c in spec.columns])
+    if name.lower() in (key.lower() for key in spec.primary_key):
+        raise BadArgument(name, "a column outside the primary key", "a part of it")
+    return replace(spec, columns=tuple(c for c in spec.columns if c.name.lower() != name.lower()))

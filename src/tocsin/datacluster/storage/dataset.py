@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,7 @@ from tocsin.clock import Clock, SystemClock
 from tocsin.compiler.plan import BEFORE
 from tocsin.datacluster.storage import keyed, manifest
 from tocsin.datacluster.storage.arrow_types import arrow_schema, key_schema
+from tocsin.datacluster.storage.columns import with_column, without_column
 from tocsin.datacluster.storage.compaction import Compactor
 from tocsin.datacluster.storage.files import make_directory
 from tocsin.datacluster.storage.frames import MAX_KEY_BYTES, Frame, Kind
@@ -30,7 +31,7 @@ from tocsin.datacluster.storage.manifest import Manifest
 from tocsin.datacluster.storage.records import Records
 from tocsin.datacluster.storage.state import KeyedState
 from tocsin.datacluster.storage.tail import cut
-from tocsin.errors import AlreadyExists, BadArgument, BadRecords, NotFound, Unavailable
+from tocsin.errors import BadArgument, BadRecords, Unavailable
 from tocsin.model.catalog import Column, DatasetSpec
 
 
@@ -320,24 +321,6 @@ class DatasetStore:
         with self._compactor.lock, self._lock:
             self._records.change(spec)
             self._state = None
-
-
-def with_column(spec: DatasetSpec, column: Column) -> DatasetSpec:
-    """The dataset with one more column, or why that cannot be."""
-    if spec.column(column.name):
-        raise AlreadyExists("column", f"{spec.name}.{column.name}")
-    if column.not_null:
-        raise BadArgument(column.name, "a column that may be NULL, since old records have no value", "NOT NULL")
-    return replace(spec, columns=(*spec.columns, column))
-
-
-def without_column(spec: DatasetSpec, name: str) -> DatasetSpec:
-    """The dataset with one column less, or why that cannot be."""
-    if spec.column(name) is None:
-        raise NotFound("column", f"{spec.name}.{name}", [c.name for c in spec.columns])
-    if name.lower() in (key.lower() for key in spec.primary_key):
-        raise BadArgument(name, "a column outside the primary key", "a part of it")
-    return replace(spec, columns=tuple(c for c in spec.columns if c.name.lower() != name.lower()))
 
 
 def _beside(table: pa.Table, before: pa.Table) -> pa.Table:

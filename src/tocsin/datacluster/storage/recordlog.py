@@ -12,37 +12,19 @@ from __future__ import annotations
 import os
 import threading
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from tocsin.clock import Clock
 from tocsin.datacluster.storage import faults, losses, segments
 from tocsin.datacluster.storage.files import is_full, make_directory, storage_full, sync_directory
 from tocsin.datacluster.storage.frames import Frame
-from tocsin.datacluster.storage.idempotency import Appended, RememberedKey, RememberedKeys, check_digests, split_key
+from tocsin.datacluster.storage.grouping import Placed, Show, Waiting, placed, settle
+from tocsin.datacluster.storage.idempotency import Appended, RememberedKey, RememberedKeys
 from tocsin.datacluster.storage.losses import Loss
 from tocsin.datacluster.storage.segments import SUFFIX, FrameRef, Segment
 from tocsin.errors import Corrupt, Unavailable
-
-Show = Callable[[], None]
-
-
-@dataclass(slots=True)
-class _Waiting:
-    frame: Frame
-    done: Appended | None = None
-    error: Exception | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Placed:
-    """A frame with its numbers, and what makes it readable, if anything need be done."""
-
-    waiting: _Waiting
-    frame: Frame
-    show: Show | None
 
 
 class RecordLog:
@@ -67,7 +49,7 @@ class RecordLog:
         make_directory(directory)
         self._directory, self._clock, self._keys, self._prepare = directory, clock, keys, prepare
         self._segment_bytes = segment_bytes
-        self._pending: list[_Waiting] = []
+        self._pending: list[Waiting] = []
         self._pending_lock = threading.Lock()
         self._write_lock = threading.Lock()
         self._broken: str | None = None
@@ -92,7 +74,7 @@ class RecordLog:
 
     def append(self, frame: Frame) -> Appended:
         """Make a frame durable under the next sequence numbers, or find what its key did before."""
-        waiting = _Waiting(frame)
+        waiting = Waiting(frame)
         with self._pending_lock:
             self._pending.append(waiting)
         with self._write_lock:
@@ -171,51 +153,16 @@ class RecordLog:
             group, self._pending = self._pending, []
         try:
             self._check_usable()
-            fresh, again = self._placed(group)
+            start, now_us = self._segments[-1].size_bytes, int(self._clock.now() * 1e6)
+            fresh, again = placed(group, self._head, now_us, start, self._keys, self._prepare)
             if fresh:
-                self._write([placed.frame for placed in fresh])
+                self._write([one.frame for one in fresh])
                 self._publish(fresh)
         except Exception as error:
             for waiting in group:
                 waiting.error = waiting.error or error
             return
-        for placed in fresh:
-            placed.waiting.done = Appended(placed.frame.first_seq, placed.frame.last_seq, placed.frame.count)
-        for waiting in again:
-            waiting.done = self._answer(fresh, split_key(waiting.frame.key)[0])
-
-    def _answer(self, fresh: list[_Placed], key: str) -> Appended | None:
-        """What a repeated key did, in this group or before."""
-        first = next((p.waiting.done for p in fresh if split_key(p.frame.key)[0] == key), None)
-        return first.again() if first else self._keys.find(key)
-
-    def _placed(self, group: list[_Waiting]) -> tuple[list[_Placed], list[_Waiting]]:
-        """Frames with their numbers, and those whose key was seen before or earlier in the group."""
-        fresh: list[_Placed] = []
-        again: list[_Waiting] = []
-        seen: dict[str, str] = {}
-        seq, now_us = self._head, int(self._clock.now() * 1e6)
-        start = self._segments[-1].size_bytes
-        for waiting in group:
-            key, digest = split_key(waiting.frame.key)
-            frame = waiting.frame.placed(seq + 1, now_us, start)
-            try:
-                if key and self._is_known(key, digest, seen):
-                    again.append(waiting)
-                    continue
-                fresh.append(_Placed(waiting, frame, self._prepare(frame)))
-            except Exception as error:
-                waiting.error = error
-                continue
-            seen[key] = digest
-            seq = frame.last_seq
-        return fresh, again
-
-    def _is_known(self, key: str, digest: str, group: Mapping[str, str]) -> bool:
-        """Whether a key was used before, or by an earlier one of its group."""
-        if key in group:
-            check_digests(key, group[key], digest)
-        return key in group or self._keys.find(key, digest) is not None
+        settle(fresh, again, self._keys)
 
     def _write(self, group: list[Frame]) -> None:
         segment = self._segments[-1]
@@ -229,16 +176,16 @@ class RecordLog:
             self._undo(segment, error)
             raise (storage_full(segment.path) if is_full(error) else Unavailable(str(error))) from error
 
-    def _publish(self, group: list[_Placed]) -> None:
+    def _publish(self, group: list[Placed]) -> None:
         """Show what is durable: first the records, then the head. A log that cannot accepts nothing more."""
         segment = self._segments[-1]
         try:
             faults.point("log.after-sync")
-            for placed in group:
-                segment.add(placed.frame)
-                self._keys.remember(placed.frame)
-                if placed.show is not None:
-                    placed.show()
+            for one in group:
+                segment.add(one.frame)
+                self._keys.remember(one.frame)
+                if one.show is not None:
+                    one.show()
             faults.point("log.before-head")
         except Exception as error:
             self._broken = f"records are durable that could not be shown ({error}); open it again to see them"

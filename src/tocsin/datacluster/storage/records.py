@@ -19,11 +19,12 @@ from tocsin.datacluster.storage import columns, manifest
 from tocsin.datacluster.storage.arrow_types import arrow_schema, key_schema
 from tocsin.datacluster.storage.columns import History
 from tocsin.datacluster.storage.frames import Frame, Kind
+from tocsin.datacluster.storage.grouping import Show
 from tocsin.datacluster.storage.idempotency import RememberedKeys
 from tocsin.datacluster.storage.keyed import DELETED
 from tocsin.datacluster.storage.manifest import Manifest, StoredFile
 from tocsin.datacluster.storage.parquet import ParquetFiles
-from tocsin.datacluster.storage.recordlog import RecordLog, Show
+from tocsin.datacluster.storage.recordlog import RecordLog
 from tocsin.datacluster.storage.tail import Tail, cut
 from tocsin.errors import Unavailable
 from tocsin.model.catalog import DatasetSpec

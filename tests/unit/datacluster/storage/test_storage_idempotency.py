@@ -8,8 +8,8 @@ import pytest
 from tocsin.clock import VirtualClock
 from tocsin.datacluster.storage.dataset import DatasetStore, StoreOptions
 from tocsin.datacluster.storage.frames import Frame, Kind
-from tocsin.datacluster.storage.idempotency import RememberedKeys, feed_key, joined_key
-from tocsin.datacluster.storage.recordlog import RecordLog, _Waiting
+from tocsin.datacluster.storage.grouping import Waiting, placed, settle
+from tocsin.datacluster.storage.idempotency import Appended, RememberedKeys, feed_key, joined_key
 from tocsin.errors import KeyReused
 from tocsin.model.catalog import Column, DatasetSpec
 from tocsin.model.types import SqlType
@@ -87,9 +87,10 @@ def test_a_later_batch_of_a_feed_frees_the_earlier_ones(reports: Reports) -> Non
 
 
 @pytest.mark.parametrize(("first", "second"), [("", "one"), ("one", "")])
-def test_a_key_of_the_same_group_is_held_to_the_same_rule(tmp_path: Path, first: str, second: str) -> None:
-    log = RecordLog(tmp_path, VirtualClock(0.0), RememberedKeys(VirtualClock(0.0), 10, 60.0), prepare=lambda _: None)
-    waiting = [_Waiting(Frame(Kind.RECORDS, 1, 0, 1, 0, joined_key("k", digest), b"x")) for digest in (first, second)]
-    fresh, again = log._placed(waiting)
+def test_a_key_of_the_same_group_is_held_to_the_same_rule(first: str, second: str) -> None:
+    keys = RememberedKeys(VirtualClock(0.0), 10, 60.0)
+    waiting = [Waiting(Frame(Kind.RECORDS, 1, 0, 1, 0, joined_key("k", digest), b"x")) for digest in (first, second)]
+    fresh, again = placed(waiting, head=0, now_us=0, start=0, keys=keys, prepare=lambda _: None)
     assert ([p.waiting for p in fresh], again, waiting[1].error) == (waiting[:1], waiting[1:], None)
-    log.close()
+    settle(fresh, again, keys)
+    assert [w.done for w in waiting] == [Appended(1, 1, 1), Appended(1, 1, 1).again()]
