@@ -13,6 +13,7 @@ class Remembered:
     def __init__(self) -> None:
         self._positions: dict[str, str] = {}
         self.items: dict[str, list[tuple[str, bytes]]] = {}
+        self.ended: dict[str, list[str]] = {}
         self.holes: dict[str, list[tuple[Hole, str]]] = {}
 
     def open(self, stream: str, position: str) -> None:
@@ -36,6 +37,10 @@ class Remembered:
                 assert hole.after >= self._positions[stream]
                 self._positions[stream] = hole.through
                 self.holes[stream].append((hole, reason))
+
+    def end(self, stream: str, code: str, detail: str) -> None:
+        self.ended.setdefault(stream, []).append(code)
+        self.close(stream)
 
     def position(self, stream: str) -> str | None:
         return self._positions.get(stream)

@@ -73,6 +73,7 @@ class Core:
         self.is_draining = False
         self._tasks = Tasks("the broker's core")
         self.subscribing = Subscribing(self.users, self.holding, directory, settings.max_subscriptions, self._tasks)
+        hub.on_end = self.subscribing.end_stream
         self.on_left: Callable[[User], None] | None = None
 
     # --- connections --------------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ class Hub:
         self._tick_s, self._now, self._schedule = tick_s, now, schedule
         self._dirty: list[Stream] = []
         self._flushed_at = -tick_s
+        self.on_end: Callable[[Stream, str, str], None] | None = None
 
     def __getitem__(self, name: str) -> Stream:
         return self._streams[name]
@@ -81,6 +82,12 @@ class Hub:
         if new:
             self.meters.gaps += 1
             self._take(known, [entries.gap(stream, known.position, new, reason)])
+
+    def end(self, stream: str, code: str, detail: str) -> None:
+        known = self._streams.get(stream)
+        if known is not None and self.on_end is not None:
+            self.flush()
+            self.on_end(known, code, detail)
 
     def position(self, stream: str) -> str | None:
         known = self._streams.get(stream)

@@ -2,7 +2,7 @@
 
 ::
 
-    upstreams  --deliver, gap-->  Delivery (the hub)   --frames-->  sessions
+    upstreams  --deliver, gap, end-->  Delivery (the hub)   --frames-->  sessions
     upstreams  <--attach, replay, publish, records--   the core
     Directory  <--where, keep, drop, tell--            the core
     Directory  --adopt, send, release, ask-->          Residents (the core)
@@ -105,6 +105,10 @@ class Delivery(Protocol):
 
     def gap(self, stream: str, holes: Sequence[Hole], reason: str) -> None:
         """Tell everyone attached that ``holes`` is missing, and go on after the last one."""
+        ...
+
+    def end(self, stream: str, code: str, detail: str) -> None:
+        """Nothing of ``stream`` will come any more: whoever subscribed to it is told so, and holds it no longer."""
         ...
 
     def position(self, stream: str) -> str | None:

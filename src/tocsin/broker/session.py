@@ -40,6 +40,7 @@ from tocsin.protocol.messages import (
     Ack,
     Confirm,
     Done,
+    Ended,
     Failed,
     ListSubscriptions,
     Login,
@@ -167,13 +168,13 @@ class Session:
             case Subscribe():
                 await self._subscribe(message)
             case Unsubscribe():
-                await self.core.subscribing.unsubscribe(self._known, message.id)
+                await self.core.subscribing.unsubscribe(self._known, message.id, self)
                 self._outlet.say(Done(message.request))
             case ListSubscriptions():
                 held = [self._standing(s) for s in self._known.subscriptions.values()]
                 self._outlet.say(Subscriptions(message.request, held))
             case Refresh():
-                self._refresh(message.token)
+                await self._refresh(message.token)
                 self._outlet.say(Done(message.request))
             case Confirm():
                 self.core.confirmed(self, self._known)
@@ -234,9 +235,11 @@ class Session:
         self._outlet.say(Subscribed(message.request, stood.standing(self.subscriptions[message.id])))
         stood.start()
 
-    def ended(self, subscription: Subscription) -> None:
-        """A subscription of the user is no more, whoever ended it."""
+    def lose(self, subscription: Subscription, ended: Ended | None = None) -> None:
+        """Follow a subscription of the user no longer, and say so unless the client knows."""
         if self.subscriptions.get(subscription.id) is subscription:
+            if ended is not None:
+                self._outlet.say(ended)
             del self.subscriptions[subscription.id]
             if all(s.stream is not subscription.stream for s in self.subscriptions.values()):
                 follow = self.follows.pop(subscription.stream, None)
@@ -258,18 +261,20 @@ class Session:
                 subscription.acked = position
                 self.core.directory.acknowledged(self.user.name, subscription.id, position)
 
-    def _refresh(self, token: str) -> None:
+    async def _refresh(self, token: str) -> None:
         principal = self.core.admission.principal(token)
         if principal.subject != self._known.name and not self.is_peer:
             raise Unauthenticated("the new token is of another user")
         self.principal = principal
         self._ends_at = self.core.monotonic_of(self.core.admission.ends_at(principal))
         self.core.wheel.add(self._outlet, self._ends_at)
+        if not self.is_peer:
+            await self.core.subscribing.recheck(self, principal)
 
     async def _logout(self, message: Logout) -> None:
         if message.forget:
             for id in list(self._known.subscriptions):
-                await self.core.subscribing.unsubscribe(self._known, id)
+                await self.core.subscribing.unsubscribe(self._known, id, self)
         self._outlet.say(Done(message.request))
         self._outlet.end(LOGGED_OUT)
 

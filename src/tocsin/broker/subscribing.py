@@ -6,14 +6,20 @@ let go of what the subscription holds.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tocsin.broker.holding import Holding
 from tocsin.broker.ports import Directory
+from tocsin.broker.stream import Stream
 from tocsin.broker.tasks import Tasks
 from tocsin.broker.users import Subscription, User, Users
-from tocsin.errors import AlreadyExists, LimitExceeded, TocsinError, Unavailable
-from tocsin.protocol.messages import Wanted
+from tocsin.errors import AlreadyExists, LimitExceeded, Refused, TocsinError, Unavailable
+from tocsin.protocol.messages import Ended, Wanted
 from tocsin.protocol.targets import target_key
 from tocsin.tokens import Principal
+
+if TYPE_CHECKING:
+    from tocsin.broker.session import Session
 
 
 class Subscribing:
@@ -45,11 +51,27 @@ class Subscribing:
         held.is_kept = True
         return held
 
-    async def unsubscribe(self, user: User, id: str) -> None:
-        """End one; harmless where there is none."""
-        subscription = self._taken(user, id)
+    async def unsubscribe(self, user: User, id: str, by: Session) -> None:
+        """End one, and tell the user's other sessions; harmless where there is none."""
+        subscription = self._taken(user, id, Ended(id, "unsubscribed", "another session of the user ended it"), by)
         if subscription is not None:
             await self._tasks.finish(self._end(user, subscription))
+
+    def end_stream(self, stream: Stream, code: str, detail: str) -> None:
+        """End every subscription that ``stream`` serves, those of offline users too, and tell whoever is online."""
+        for user in self._users.all():
+            for id in [s.id for s in user.subscriptions.values() if s.stream is stream]:
+                subscription = self._taken(user, id, Ended(id, code, detail))
+                if subscription is not None:
+                    self._tasks.spawn(self._end(user, subscription))
+
+    async def recheck(self, session: Session, principal: Principal) -> None:
+        """Let a session keep only what its new ``principal`` may follow; other sessions of the user keep theirs."""
+        for subscription in list(session.subscriptions.values()):
+            try:
+                await self._holding.upstream(subscription.target).check(subscription.target, principal)
+            except Refused as refused:
+                session.lose(subscription, Ended(subscription.id, refused.code, str(refused)))
 
     async def let_go_all(self, user: User) -> None:
         """Hold nothing for ``user`` any more, without ending its subscriptions."""
@@ -57,12 +79,12 @@ class Subscribing:
             if subscription is not None:
                 await self._holding.let_go(subscription.stream, subscription.target)
 
-    def _taken(self, user: User, id: str) -> Subscription | None:
-        """The subscription, from now on nobody's."""
+    def _taken(self, user: User, id: str, ended: Ended | None = None, by: Session | None = None) -> Subscription | None:
+        """The subscription, from now on nobody's; sessions other than ``by`` hear of it."""
         subscription = user.subscriptions.pop(id, None)
         if subscription is not None:
             for session in list(user.sessions):
-                session.ended(subscription)
+                session.lose(subscription, ended if session is not by else None)
             self._users.changed(user)
         return subscription
 

@@ -201,6 +201,7 @@ def test_sessions_of_one_user_each_get_everything():
             w.topics.put("news", b"1")
             assert await payloads(phone, 1) == await payloads(page, 1) == [b"1"]
             await phone.ask(Unsubscribe(2, "news"))
+            assert (await page.next()).code == "unsubscribed"
             assert (await page.ask(ListSubscriptions(2))).subscriptions == []
 
     run(scenario)
@@ -495,6 +496,21 @@ def test_load_counts_a_stream_once_in_and_for_each_subscriber_out():
             assert load.wire_out_per_s > load.model_out_per_s
             assert w.residents.rates() == {"topic:news": pytest.approx(100 / w.settings.rate_window, rel=0.05)}
             assert w.residents.rates() == {}
+
+    run(scenario)
+
+
+def test_a_stream_that_nobody_holds_any_more_has_no_rate():
+    async def scenario():
+        async with world() as w, w.client() as ann:
+            await ann.login("ann", topic("news"))
+            w.topics.put("news", b'"1"')
+            await payloads(ann, 1)
+            assert w.residents.rates().keys() == {"topic:news"}
+            await w.residents.release("ann", 1)
+            assert w.residents.rates() == {"topic:news": 0.0}
+            assert w.residents.rates() == {}
+            assert w.residents.rates(is_full=True) == {}
 
     run(scenario)
 

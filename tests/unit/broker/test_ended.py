@@ -1,0 +1,59 @@
+"""Subscriptions that end though their client did not end them."""
+
+from broker_world import eventually, place, run, token_of, topic, world
+from tocsin.protocol.messages import Done, Ended, ListSubscriptions, Notification, Refresh, Unsubscribe
+
+
+def test_when_a_stream_ends_everyone_is_told_after_what_came_before_and_nobody_holds_it():
+    async def scenario():
+        async with world() as w, w.client() as ann, w.client() as bob:
+            async with w.client() as eve:
+                await eve.login("eve", topic("news"))
+            await ann.login("ann", topic("news"), topic("news", id="again"), topic("sport"))
+            await bob.login("bob", topic("news"))
+            w.topics.put("news", b"1")
+            w.hub.end("topic:news", "dropped", "it is no more")
+            assert isinstance(await ann.next(), Notification)
+            told = [await ann.next(), await ann.next()]
+            assert [(type(t), t.id, t.code, t.detail) for t in told] == [
+                (Ended, "news", "dropped", "it is no more"),
+                (Ended, "again", "dropped", "it is no more"),
+            ]
+            assert isinstance(await bob.next(), Notification)
+            assert isinstance(await bob.next(), Ended)
+            await eventually(lambda: w.topics.detached == ["news"])
+            assert set(w.hub.streams()) == {"topic:sport"}
+            assert set(w.directory.kept) == {("ann", "sport")}
+            w.topics.put("sport", b"2")
+            assert (await ann.next()).stream == "topic:sport"
+
+    run(scenario)
+
+
+def test_what_one_session_unsubscribes_the_others_of_its_user_are_told():
+    async def scenario():
+        async with world() as w, w.client() as phone, w.client() as page:
+            await phone.login("ann", topic("news"))
+            await page.login("ann")
+            assert isinstance(await phone.ask(Unsubscribe(2, "news")), Done)
+            told = await page.next()
+            assert (told.id, told.code) == ("news", "unsubscribed")
+
+    run(scenario)
+
+
+def test_a_refreshed_token_ends_what_it_does_not_allow_for_its_session_alone():
+    async def scenario():
+        async with world() as w, w.client() as phone, w.client() as page:
+            await phone.login("ann", topic("news"), topic("sport"))
+            await page.login("ann")
+            told = await phone.ask(Refresh(2, token_of("ann", ["topic:sport"])))
+            assert (type(told), told.id, told.code) == (Ended, "news", "forbidden")
+            assert isinstance(await phone.next(), Done)
+            w.topics.put("news", b"1")
+            w.topics.put("sport", b"2")
+            assert (await phone.next()).stream == "topic:sport"
+            assert (await page.next()).through == place(1)
+            assert {s.id for s in (await phone.ask(ListSubscriptions(3))).subscriptions} == {"news", "sport"}
+
+    run(scenario)
