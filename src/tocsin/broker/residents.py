@@ -20,6 +20,7 @@ class LocalResidents:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._leaving: dict[str, list[asyncio.Future[None]]] = {}
+        self._rated: set[str] = set()  # streams whose rate was told
         core.on_left = self._left
 
     async def adopt(self, user: str, version: int, subscriptions: Sequence[Wanted]) -> None:
@@ -77,12 +78,15 @@ class LocalResidents:
         return [Holding(name, self._streams(name)) for name in sorted(changed)]
 
     def rates(self, *, is_full: bool = False) -> dict[str, float]:
-        now = self._core.now()
-        told: dict[str, float] = {}
-        for stream in self._core.hub.all():
+        """Of streams whose rate has changed, or of all; 0 for those that have gone since they were told."""
+        now, streams = self._core.now(), list(self._core.hub.all())
+        known = {stream.name for stream in streams}
+        told = dict.fromkeys(() if is_full else sorted(self._rated - known), 0.0)
+        for stream in streams:
             rate = stream.rate.value(now)
             if is_full or abs(rate - stream.reported_rate) > NOTABLE * max(1.0, stream.reported_rate):
                 told[stream.name] = stream.reported_rate = rate
+        self._rated = (self._rated | told.keys()) & known
         return told
 
     def _streams(self, name: str) -> Sequence[str]:

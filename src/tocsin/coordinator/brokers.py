@@ -74,3 +74,11 @@ class Presence:
     holdings: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of online users
     newcomers: int = 0
     reports: int = 0
+
+    def rate(self, told: Mapping[str, float]) -> None:
+        """Take the rates of streams; one without a rate need not be known."""
+        for stream, rate in told.items():
+            if rate > 0:
+                self.rates[stream] = rate
+            else:
+                self.rates.pop(stream, None)

@@ -114,7 +114,7 @@ class State:
         if report.is_full:
             presence.rates.clear()
             self.world.lose_sight(name, {holding.user for holding in report.holdings if holding.streams})
-        presence.rates.update(report.rates)
+        presence.rate(report.rates)
         self._take(name, report)
         self.living.heard(broker, report.is_draining)
 

@@ -96,7 +96,7 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     load: Load
     is_full: bool = False
     is_draining: bool = False
-    rates: Mapping[str, float] = {}  # stream → model bytes a second, of streams that changed
+    rates: Mapping[str, float] = {}  # stream → model bytes a second where that changed, 0 where it ended
     holdings: Sequence[Holding] = ()
     kept: Sequence[Kept] = ()
     acknowledged: Sequence[Acknowledged] = ()

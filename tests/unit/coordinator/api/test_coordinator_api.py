@@ -113,6 +113,8 @@ def test_loads_are_of_online_users_only(client: AppClient):
     loads = client.get("/loads").json()
     assert loads["users"] == [{"user": "ann", "broker": "a", "streams": ["s", "t"]}]
     assert loads["rates"] == {"s": 5.0, "t": 1.0}
+    report(client, "a", rates={"t": 0.0})
+    assert client.get("/loads").json()["rates"] == {"s": 5.0}, "nobody holds it there any more"
     report(client, "a", holdings=[{"user": "ann"}])
     assert client.get("/loads").json()["users"] == []
 
