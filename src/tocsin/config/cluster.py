@@ -29,6 +29,12 @@ class Cluster:
     load_dir: str = text(
         "", "Directory below which LOAD DATASET and feeds may read on the cluster's machine; empty allows none."
     )
+    max_body_bytes: Bytes = size(
+        "16 MB", "Longest JSON body of a request other than records; a longer one gets 413.", low="1 kB", high="1 GB"
+    )
+    max_items: int = integer(
+        10_000, "Subscriptions, ids, keys or cursors in one request; more get 413.", low=1, high=1_000_000
+    )
     spark_exit_wait: Seconds = duration(
         "20s", "How long Spark's Java process may take to end at a stop before it is killed.", low="0ms", high="10m"
     )
@@ -69,6 +75,10 @@ class Results:
     )
     pull_max_rows: int = integer(10_000, "Results one pull returns at most.", low=1, high=10_000_000)
     pull_max_bytes: Bytes = size("4 MB", "Bytes of payload one pull returns at most.", low="1 kB", high="1 GB")
+    pull_max_wait: Seconds = duration("30s", "How long a pull may wait for results at most.", low="0s", high="1h")
+    max_waiting_pulls: int = integer(
+        128, "Pulls that wait at once, each in a thread; beyond it requests get 429.", low=1, high=10_000
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,12 @@ class ApiLimits:
 
     @staticmethod
     def of(config: Config) -> ApiLimits:
-        """As the configuration has them; what it leaves open keeps its default."""
+        """As the configuration has them; how many threads serve ingest and the rest is not a limit of anybody's."""
         return ApiLimits(
+            body_bytes=config.cluster.max_body_bytes,
+            items=config.cluster.max_items,
+            wait_s=config.results.pull_max_wait,
+            waiting_pulls=config.results.max_waiting_pulls,
             body_timeout_s=config.http.body_timeout,
             ingest_requests=config.ingest.max_pending_batches,
             ingest_bytes=config.ingest.max_batch_bytes,

@@ -11,7 +11,7 @@ import pytest
 
 from support.asgi import AppClient, client_of
 from support.memory_cluster import MemoryCluster
-from tocsin.config import Config, Ingest, Results
+from tocsin.config import Cluster, Config, Ingest, Results
 from tocsin.datacluster.api import ApiLimits, create_app
 from tocsin.datacluster.api.admission import Admission
 from tocsin.errors import LimitExceeded, StorageFull
@@ -139,9 +139,13 @@ def test_a_body_that_does_not_arrive_is_given_up():
 
 
 def test_limits_follow_the_configuration():
-    config = Config(ingest=Ingest(max_batch_bytes=10, max_pending_bytes=20), results=Results(pull_max_rows=3))
+    results = Results(pull_max_rows=3, pull_max_wait=4.0, max_waiting_pulls=5)
+    config = Config(
+        Cluster(max_body_bytes=6, max_items=7), ingest=Ingest(max_batch_bytes=10, max_pending_bytes=20), results=results
+    )
     limits = ApiLimits.of(config)
     assert (limits.ingest_bytes, limits.ingest_inflight_bytes, limits.page_rows) == (10, 20, 3)
+    assert (limits.wait_s, limits.waiting_pulls, limits.body_bytes, limits.items) == (4.0, 5, 6, 7)
 
 
 def test_without_a_configuration_the_limits_are_those_of_the_default_one():
