@@ -81,7 +81,7 @@ class Metrics:
         self._execution_seconds.labels(label).observe(seconds)
 
     def matched(self, channel: str, *, matched: int, considered: int, results: int) -> None:
-        """What one execution found: pairs that matched, pairs looked at, rows stored."""
+        """What one execution found: pairs that matched, new records looked at, rows stored."""
         label = self._channels.label(channel)
         self._matched.labels(label).inc(matched)
         self._considered.labels(label).inc(considered)

@@ -167,6 +167,8 @@ class Showing:
     def _dead_letters(self, dataset: str | None) -> Answer:
         letters = self._datasets[DEAD_LETTERS.name].now().to_pylist()
         chosen = [r for r in letters if dataset is None or r["dataset"].lower() == dataset.lower()]
+        if dataset is not None and not chosen:
+            _ = self._datasets[dataset]  # NotFound where there is none; letters outlive their dataset
         rows = [(r["dataset"], r["reason"], r["raw"], _MOMENT.to_json(r["at"])) for r in chosen[-_LISTED:]]
         return _table(("dataset", "reason", "raw", "at"), rows, is_truncated=len(chosen) > _LISTED)
 

@@ -110,4 +110,5 @@ def test_a_comma_that_nothing_follows_is_refused(query: str, column: int) -> Non
 
 
 def test_commas_in_strings_names_and_between_items_are_fine() -> None:
-    parse_script("SELECT 'a,', `b,`, [1, 2], f(c, d) FROM r, s WHERE x IN (1, 2)")
+    query = "SELECT 'a,', `b,`, [1, 2], f(c, d) FROM r, s WHERE x IN (1, 2)"
+    assert parse_script(query) == [Select(query)]

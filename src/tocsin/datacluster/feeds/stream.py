@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -112,7 +112,13 @@ class _StreamingQuery:
         self._query.awaitTermination()
 
     def stop(self) -> None:
-        self._query.stop()
+        """A query whose JVM has died has stopped, too."""
+        try:
+            self._query.stop()
+        except Py4JJavaError:
+            raise
+        except (Py4JError, ConnectionError):
+            return
 
     def finish_available(self) -> None:
         self._query.processAllAvailable()
