@@ -22,6 +22,12 @@ class Http:
     stall_timeout: Seconds = duration(
         "30s", "A connection whose peer takes nothing of an answer for so long is closed.", low="100ms", high="1h"
     )
+    drain_timeout: Seconds = duration(
+        "10s",
+        "How long cluster and coordinator wait at a stop for requests under way; then these are answered 503.",
+        low="1s",
+        high="10m",
+    )
     allowed_origins: str = text(
         "",
         "Origins of web pages that may ask, such as `https://board.example`, separated by spaces.",

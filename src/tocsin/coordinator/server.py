@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from pathlib import Path
 from random import SystemRandom
 
 import msgspec
@@ -21,11 +20,9 @@ from tocsin.coordinator.store.base import open_store
 from tocsin.jwks import verifier
 from tocsin.policies.registry import placement_policy
 from tocsin.tokens import ensure_secret, mint
-from tocsin.web.connection import ConnectionLimits
-from tocsin.web.server import ApiServer, ServerOptions, Tls
+from tocsin.web.server import ApiServer, ServerOptions
 
 log = logging.getLogger(__name__)
-_AFTER_408_S = 5.0  # for the sender of a slow body to read that it is too slow
 _TOKEN_S = 300.0
 
 
@@ -74,7 +71,7 @@ def make_server(service: Coordinator, config: Config, secret: bytes) -> ApiServe
         allowed_origins=http.allowed_origins.split(),
         open_metrics=http.open_metrics,
     )
-    return ApiServer(app, _server_options(config), beside=beside)
+    return ApiServer(app, ServerOptions.of(settings.host, settings.port, config), beside=beside)
 
 
 def rules_of(settings: Settings) -> Rules:
@@ -117,18 +114,6 @@ def _options(settings: Settings) -> ServiceOptions:
         settings.ask_timeout,
         settings.page_instructions,
         settings.max_instructions,
-    )
-
-
-def _server_options(config: Config) -> ServerOptions:
-    http = config.http
-    return ServerOptions(
-        config.coordinator.host,
-        config.coordinator.port,
-        config.log.level,
-        Tls(Path(http.tls_certificate), Path(http.tls_key)) if http.tls_certificate else None,
-        http.max_connections,
-        ConnectionLimits(http.head_timeout, http.body_timeout + _AFTER_408_S, http.stall_timeout),
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from pathlib import Path
 
 from tocsin.config import Config
 from tocsin.datacluster.api.app import create_app
@@ -15,11 +14,9 @@ from tocsin.datacluster.spark.session import SPARK_IS_GONE, wait_for_jvm
 from tocsin.errors import Unavailable
 from tocsin.jwks import verifier
 from tocsin.tokens import ensure_secret, read_secret
-from tocsin.web.connection import ConnectionLimits
-from tocsin.web.server import ApiServer, ServerOptions, Tls
+from tocsin.web.server import ApiServer, ServerOptions
 
 log = logging.getLogger(__name__)
-_AFTER_408_S = 5.0  # for the sender of a slow body to read that it is too slow
 
 
 def run(config: Config, on_ready: Callable[[str], None] = lambda url: None) -> None:
@@ -72,16 +69,4 @@ def make_server(cluster: Cluster, config: Config) -> ApiServer:
         allowed_origins=config.http.allowed_origins.split(),
         open_metrics=config.http.open_metrics,
     )
-    return ApiServer(app, _options(config))
-
-
-def _options(config: Config) -> ServerOptions:
-    http = config.http
-    return ServerOptions(
-        config.cluster.host,
-        config.cluster.port,
-        config.log.level,
-        Tls(Path(http.tls_certificate), Path(http.tls_key)) if http.tls_certificate else None,
-        http.max_connections,
-        ConnectionLimits(http.head_timeout, http.body_timeout + _AFTER_408_S, http.stall_timeout),
-    )
+    return ApiServer(app, ServerOptions.of(config.cluster.host, config.cluster.port, config))

@@ -22,6 +22,7 @@ from typing import Any, Protocol
 import uvicorn
 from fastapi import FastAPI
 
+from tocsin.config import Config
 from tocsin.errors import Unavailable
 from tocsin.web.connection import ConnectionLimits, bounded
 from tocsin.web.descriptors import allow_connections
@@ -31,6 +32,7 @@ Beside = Callable[[], Coroutine[Any, Any, None]]
 log = logging.getLogger(__name__)
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 START_TIMEOUT_S = 30.0
+_AFTER_408_S = 5.0  # for the sender of a slow body to read that it is too slow
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,20 @@ class ServerOptions:
     max_connections: int = 2048  # beyond it a request is answered 503 by the server itself
     limits: ConnectionLimits = field(default_factory=ConnectionLimits)
     drain_timeout_s: float = 10.0  # for requests under way at the end
+
+    @staticmethod
+    def of(host: str, port: int, config: Config) -> ServerOptions:
+        """As the settings have them that hold for every server."""
+        http = config.http
+        return ServerOptions(
+            host,
+            port,
+            config.log.level,
+            Tls(Path(http.tls_certificate), Path(http.tls_key)) if http.tls_certificate else None,
+            http.max_connections,
+            ConnectionLimits(http.head_timeout, http.body_timeout + _AFTER_408_S, http.stall_timeout),
+            http.drain_timeout,
+        )
 
 
 class Drains(Protocol):
