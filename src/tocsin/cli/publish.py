@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from itertools import chain
 from typing import Annotated, Any
 
 import msgspec
@@ -33,14 +36,17 @@ def publish(
     """
     chosen = settings(config, sets, {"cluster.data_dir": data_dir}).config
     options = session_options(chosen, coordinator, broker, token, user)
-    payloads = _lines() if payload == "-" else [_value(payload)]
-    asyncio.run(_publish(options, topic, payloads))
+    asyncio.run(_publish(options, topic, payload))
 
 
-async def _publish(options: dict[str, Any], topic: str, payloads: Iterable[Any]) -> None:
+async def _publish(options: dict[str, Any], topic: str, payload: str) -> None:
     async with connect(**options) as session:
-        for payload in payloads:
-            typer.echo(await session.publish(topic, payload))
+        async for value in _values() if payload == "-" else _one(payload):
+            typer.echo(await session.publish(topic, value))
+
+
+async def _one(text: str) -> AsyncIterator[Any]:
+    yield _value(text)
 
 
 def _value(text: str) -> Any:
@@ -50,10 +56,22 @@ def _value(text: str) -> Any:
         return text
 
 
-def _lines() -> Iterator[Any]:
-    for number, line in enumerate(sys.stdin, 1):
+async def _values() -> AsyncIterator[Any]:
+    """Standard input, line by line; the connection lives while no line comes."""
+    lines: asyncio.Queue[bytes] = asyncio.Queue(1)
+    threading.Thread(target=_read, args=(lines, asyncio.get_running_loop()), daemon=True).start()
+    number = 0
+    while line := await lines.get():
+        number += 1
         if line.strip():
             try:
                 yield msgspec.json.decode(line)
             except msgspec.DecodeError as problem:
                 raise BadArgument(f"line {number}", "a JSON value", str(problem)) from None
+
+
+def _read(lines: asyncio.Queue[bytes], loop: asyncio.AbstractEventLoop) -> None:
+    """Hand over every line, then an empty one; in a reader of its own, which nobody else waits for at the end."""
+    with open(sys.stdin.fileno(), "rb", closefd=False) as source, suppress(RuntimeError):  # the loop has ended
+        for line in chain(source, [b""]):
+            asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()

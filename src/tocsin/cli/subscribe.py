@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from contextlib import suppress
 from typing import Annotated, Any
 
 import msgspec
@@ -12,8 +13,9 @@ import typer
 from tocsin.cli.options import ConfigFile, DataDir, Json, Sets, Token, settings
 from tocsin.cli.output import note, print_json
 from tocsin.cli.people import BrokerUrl, CoordinatorUrl, UserName, session_options
-from tocsin.client import Gap, Notification, channel, connect, topic
-from tocsin.errors import BadArgument
+from tocsin.cli.signals import ended_by_signals
+from tocsin.client import Gap, Notification, Subscription, channel, connect, topic
+from tocsin.errors import BadArgument, NotFound, SessionEnded
 from tocsin.protocol.targets import Target
 
 
@@ -45,7 +47,8 @@ def subscribe(
     chosen = settings(config, sets, {"cluster.data_dir": data_dir}).config
     target = parse_target(name, arguments or [], is_topic=is_topic)
     options = session_options(chosen, coordinator, broker, token, user)
-    asyncio.run(_follow(options, target, id, count, end, as_json))
+    with ended_by_signals():
+        asyncio.run(_follow(options, target, id, count, end, as_json))
 
 
 def parse_target(name: str, arguments: list[str], *, is_topic: bool) -> Target:
@@ -60,15 +63,21 @@ async def _follow(
     async with connect(**options) as session:
         subscription = await session.subscribe(target, id=id)
         note(f"Subscribed as {session.user!r} at the broker {session.broker!r}: {subscription.id}")
-        left = count
-        async for item in subscription:
-            _print(item, as_json)
-            if left is not None and isinstance(item, Notification):
-                left -= 1
-                if left == 0:
-                    break
-        if end:
-            await subscription.unsubscribe()
+        try:
+            await _print_items(subscription, count, as_json)
+        finally:
+            if end:
+                with suppress(SessionEnded, NotFound):
+                    await subscription.unsubscribe()
+
+
+async def _print_items(subscription: Subscription, count: int | None, as_json: bool) -> None:
+    async for item in subscription:
+        _print(item, as_json)
+        if count is not None and isinstance(item, Notification):
+            count -= 1
+            if count == 0:
+                return
 
 
 def _print(item: Notification | Gap, as_json: bool) -> None:

@@ -1,0 +1,107 @@
+"""``tocsin login``, ``subscribe`` and ``publish`` as programs, at a broker in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from broker_world import World, eventually, token_of, world
+
+CAN = ("topic:*", "publish:*")
+
+
+class People:
+    """The commands of one person, whose login is kept in ``home``."""
+
+    def __init__(self, broker: World, home: Path) -> None:
+        self.broker, self._home = broker, home
+        self._environ = {name: value for name, value in os.environ.items() if not name.startswith("TOCSIN_")}
+
+    async def start(self, *words: str) -> Process:
+        command = [sys.executable, "-m", "tocsin.cli.main", *words, f"--set=client.login_file={self._home / 'login'}"]
+        return await asyncio.create_subprocess_exec(
+            *command, cwd=self._home, env=self._environ, stdin=PIPE, stdout=PIPE, stderr=PIPE
+        )
+
+    async def run(self, *words: str) -> tuple[int | None, str, str]:
+        process = await self.start(*words)
+        out, err = await process.communicate()
+        return process.returncode, out.decode(), err.decode()
+
+    async def log_in(self, *more: str) -> dict[str, Any]:
+        token = token_of("ann", CAN)
+        code, out, err = await self.run("login", "--broker", self.broker.server.url, "--token", token, "--json", *more)
+        assert code == 0, err
+        return json.loads(out)
+
+
+def tell(story: Callable[[People], Awaitable[None]], home: Path, **options: Any) -> None:
+    async def told() -> None:
+        async with world(**options) as broker:
+            await asyncio.wait_for(story(People(broker, home)), 60)
+
+    asyncio.run(told())
+
+
+def test_a_login_is_kept_for_the_other_commands(tmp_path: Path):
+    async def story(people: People) -> None:
+        found = await people.log_in()
+        assert (found["user"], found["subscriptions"]) == ("ann", [])
+        assert (tmp_path / "login").stat().st_mode & 0o777 == 0o600
+        following = await people.start("subscribe", "news", "--topic", "--count", "2")
+        await eventually(lambda: bool(people.broker.directory.kept))
+        assert await people.run("publish", "news", '{"n": 1}') == (0, "0001\n", "")
+        assert await people.run("publish", "news", "plain words") == (0, "0002\n", "")
+        out, err = await following.communicate()
+        assert (following.returncode, out.decode().splitlines()) == (0, ['{"n":1}', '"plain words"']), err
+        assert people.broker.directory.kept, "the subscription stays"
+
+    tell(story, tmp_path)
+
+
+def test_a_login_that_fails_is_not_kept(tmp_path: Path):
+    async def story(people: People) -> None:
+        code, _, err = await people.run("login", "--broker", people.broker.server.url, "--token", "nonsense")
+        assert (code, "JSON Web Token" in err) == (1, True), err
+        assert not (tmp_path / "login").exists()
+
+    tell(story, tmp_path)
+
+
+def test_a_subscription_that_is_to_end_ends_with_the_command(tmp_path: Path):
+    async def story(people: People) -> None:
+        await people.log_in()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            following = await people.start("subscribe", "news", "--topic", "--end")
+            await eventually(lambda: bool(people.broker.directory.kept))
+            following.send_signal(number)
+            await following.communicate()
+            assert not people.broker.directory.kept, number
+
+    tell(story, tmp_path)
+
+
+def test_a_publisher_that_waits_for_its_input_stays_connected(tmp_path: Path):
+    async def story(people: People) -> None:
+        await people.log_in()
+        publishing = await people.start("publish", "news", "-")
+        assert publishing.stdin is not None
+        assert publishing.stdout is not None
+        publishing.stdin.write(b"1\n")
+        assert await publishing.stdout.readline() == b"0001\n"
+        before = set(people.broker.core.outlets)
+        await asyncio.sleep(4 * people.broker.settings.idle_timeout)
+        assert set(people.broker.core.outlets) == before, "it answered no ping"
+        publishing.stdin.write(b"2\n")
+        assert await publishing.stdout.readline() == b"0002\n"
+        publishing.stdin.close()
+        assert await publishing.wait() == 0
+
+    tell(story, tmp_path, ping=0.2, idle_timeout=0.6)
