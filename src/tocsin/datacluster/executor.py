@@ -183,9 +183,8 @@ class Executor:
         return Run(channel.prepared, windows, window_time, held.ref, held.removed, stem)
 
     def results_directory(self, channel_id: int) -> Path:
-        directory = self._results_root / str(channel_id)
-        directory.mkdir(parents=True, exist_ok=True)
-        return directory
+        """Where a channel's files go; made when the first is written."""
+        return self._results_root / str(channel_id)
 
     def _end(
         self, channel: Channel, windows: Mapping[str, Window], outcome: Outcome | ExecutionFailed, duration: float

@@ -19,7 +19,7 @@ from tocsin.errors import BadArgument
 from tocsin.matching.access import Access, check_spec, choose_access
 from tocsin.matching.distance import chord_band, unit_vectors
 from tocsin.matching.encode import Columns, Side, encode_params
-from tocsin.matching.fingerprint import Seed, new_seed
+from tocsin.matching.fingerprint import Seed, process_seed
 from tocsin.matching.spec import IndexSpec, Metric, Near
 from tocsin.matching.spec_json import spec_to_json
 from tocsin.matching.spread import Keys, param_keys
@@ -37,7 +37,7 @@ def build_index(
     The directory appears whole or not at all. ``seed`` keys the hashes; indexes that are probed together
     are best built with one.
     """
-    arrays, meta = index_contents(spec, params, ids, seed or new_seed())
+    arrays, meta = index_contents(spec, params, ids, seed or process_seed())
     write_directory(directory, arrays, meta)
 
 

@@ -11,6 +11,7 @@ bound holds for every type.
 
 from __future__ import annotations
 
+import functools
 import os
 
 import numpy as np
@@ -26,8 +27,9 @@ from tocsin.model.types import SqlType
 Seed = tuple[int, int]
 
 
-def new_seed() -> Seed:
-    """A random key for the hashes of one index."""
+@functools.cache
+def process_seed() -> Seed:
+    """A random key for the indexes that this process makes; with one key they share encoded records."""
     return int.from_bytes(os.urandom(8)), int.from_bytes(os.urandom(8))
 
 

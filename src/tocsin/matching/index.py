@@ -16,16 +16,17 @@ from tocsin.errors import BadArgument
 from tocsin.matching.access import Access, choose_access, meeting_type
 from tocsin.matching.collect import NO_BITS, NOTHING, Bitset, Collector, Matches, Segments, Stored
 from tocsin.matching.columns import is_wide
-from tocsin.matching.encode import Side, encode_records, offsets_of
+from tocsin.matching.encode import Side, offsets_of
 from tocsin.matching.fingerprint import Seed
+from tocsin.matching.records import Encoded, Records
 from tocsin.matching.spec import Compare, IndexSpec, Op
 from tocsin.matching.spec_json import spec_from_json
-from tocsin.matching.spread import record_keys
 from tocsin.matching.storage import map_arrays, read_meta
 from tocsin.matching.table import look_up, narrow
 
 I64s = NDArray[np.int64]
 U32s = NDArray[np.uint32]
+Rows = NDArray[np.bool_]
 
 
 def open_index(directory: Path) -> Index:
@@ -42,42 +43,39 @@ class Index:
         self.count: int = meta["count"]
         self.access: Access = choose_access(self.spec)
         self.max_id: int = meta["max_id"]
-        self._levels: list[int] = meta["levels"]
+        self.levels = tuple[int, ...](meta["levels"])
 
     @property
     def ids(self) -> U32s:
         """Every subscription in the index."""
         return self.arrays["ids"]
 
-    def probe(self, table: pa.Table | pa.RecordBatch, rows: NDArray[np.bool_] | None = None) -> Matches:
+    def probe(self, table: pa.Table | pa.RecordBatch, rows: Rows | None = None) -> Matches:
         """Match the table's rows, or those of them that ``rows`` marks; the others match nothing."""
-        return self.match(self.encode(table, rows))
+        return self.match(Records(table).encoded(self), rows)
 
-    def encode(self, table: pa.Table | pa.RecordBatch, rows: NDArray[np.bool_] | None = None) -> Side:
-        """The records in the form that ``match`` takes; good for every index of the same spec and seed."""
-        columns = {name: table.column(name) for name in table.schema.names}
-        side = encode_records(self.spec, columns, table.num_rows, self.seed)
-        if rows is not None:
-            if rows.shape != (side.n,):
-                raise BadArgument("rows", f"{side.n} booleans", rows.shape)
-            np.logical_and(side.alive, rows, out=side.alive)
-        return side
-
-    def match(self, side: Side, removed: Bitset = NO_BITS, more: Matches = NOTHING) -> Matches:
+    def match(
+        self, records: Encoded, rows: Rows | None = None, removed: Bitset = NO_BITS, more: Matches = NOTHING
+    ) -> Matches:
         """Match encoded records, leave out ``removed`` ids (a bitset as long as the largest id here
         demands, or empty) and append ``more`` to each row."""
-        segments = self._segments(side)
+        side = records.side
+        if rows is not None and rows.shape != (side.n,):
+            raise BadArgument("rows", f"{side.n} booleans", rows.shape)
+        segments = self._segments(records, rows)
         room = segments.cumulated()
         if more.offsets.size:
             room = room + more.offsets
         stored = Stored(self.spec, self.access, self.arrays)
         return Collector(stored, side, segments, room, (removed, more.offsets, more.ids)).run()
 
-    def _segments(self, side: Side) -> Segments:
-        keys = record_keys(self.spec, self.access, side, self.seed, self._levels)
+    def _segments(self, records: Encoded, rows: Rows | None) -> Segments:
+        side, keys = records.side, records.keys
         begin, end = np.empty(keys.owner.size, np.int64), np.empty(keys.owner.size, np.int64)
         a = self.arrays
         look_up(a["slots"], a["key1"], a["key2"], a["starts"], *keys.lanes, begin, end)
+        if rows is not None:
+            end = np.where(rows[keys.owner], end, begin)
         if self.access.ranges:
             begin, end = self._narrowed(side, keys.owner, begin, end)
         return Segments(offsets_of(keys.owner, side.n), begin, end)

@@ -6,6 +6,7 @@ Ids in ``delta`` are live whatever ``removed`` says: it speaks of ``base`` only.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tocsin.matching.collect import NO_BITS, NOTHING, Bitset, Matches
-from tocsin.matching.encode import Side
-from tocsin.matching.index import Index
+from tocsin.matching.index import Index, Rows
+from tocsin.matching.records import Records
 
 
 def bitset(ids: NDArray[np.uint32]) -> Bitset:
@@ -30,21 +31,16 @@ class LayeredIndex:
     delta: Index | None
     removed: Bitset | None = None
 
-    def probe(self, table: pa.Table | pa.RecordBatch, rows: NDArray[np.bool_] | None = None) -> Matches:
+    def probe(self, table: pa.Table | pa.RecordBatch, rows: Rows | None = None) -> Matches:
         """Match the table's rows, or those of them that ``rows`` marks; the others match nothing."""
-        first = self.base or self.delta
-        if first is None:
-            return Matches(np.zeros(table.num_rows + 1, np.int64), np.empty(0, np.uint32))
-        side = first.encode(table, rows)
-        if self.base is None:
-            return first.match(side)
-        return self.base.match(side, self._removed(self.base), self._added(side, table, rows))
+        return self.match(Records(table), None, rows)
 
-    def _added(self, side: Side, table: pa.Table | pa.RecordBatch, rows: NDArray[np.bool_] | None) -> Matches:
-        if self.base is None or self.delta is None or self.delta.count == 0:
-            return NOTHING
-        is_shared = (self.delta.spec, self.delta.seed) == (self.base.spec, self.base.seed)
-        return self.delta.match(side if is_shared else self.delta.encode(table, rows))
+    def match(self, records: Records, names: Mapping[str, str] | None, rows: Rows | None = None) -> Matches:
+        """The same for records that other indexes are probed with too, see ``Records.encoded``."""
+        added = self.delta.match(records.encoded(self.delta, names), rows) if self.delta is not None else NOTHING
+        if self.base is None:
+            return added if self.delta is not None else Matches(np.zeros(len(records) + 1, np.int64), NOTHING.ids)
+        return self.base.match(records.encoded(self.base, names), rows, self._removed(self.base), added)
 
     def _removed(self, base: Index) -> Bitset:
         """The bits, long enough for every id of the base; none where none is set."""

@@ -36,7 +36,7 @@ from tocsin.matching.access import check_spec
 from tocsin.matching.base import Base, newest_base, write_base
 from tocsin.matching.build import build_index
 from tocsin.matching.encode import Columns
-from tocsin.matching.fingerprint import new_seed
+from tocsin.matching.fingerprint import process_seed
 from tocsin.matching.layered import bitset
 from tocsin.matching.pending import Pending, joined, params_schema, params_table, take
 from tocsin.matching.refs import IndexRef
@@ -72,7 +72,7 @@ class SubscriptionIndex:
         self._shape, self._state, self._compacting = threading.Lock(), threading.RLock(), threading.Lock()
         directory.mkdir(parents=True, exist_ok=True)
         self._base: Base | None = newest_base(directory, spec)
-        self._seed = self._base.index.seed if self._base else new_seed()
+        self._seed = self._base.index.seed if self._base else process_seed()
         self._pending, self._removed = Pending(self._schema), set[int]()
         self._version = 0
         self._ref = IndexRef(self._base_dir(), None, None, self._version)
@@ -138,7 +138,8 @@ class SubscriptionIndex:
             for ref in [r for r in self._uses if r.version == version]:
                 self._uses[ref] -= 1
             self._uses = +self._uses
-            self._sweep()
+            if version != self._ref.version:
+                self._sweep()
 
     def snapshot_parts(self) -> tuple[IndexRef, Parts]:
         """A snapshot, and the parameter sets themselves for who joins with them instead of probing.

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tocsin.errors import BadArgument
-from tocsin.matching.fingerprint import lanes, new_seed, string_lanes
+from tocsin.matching.fingerprint import lanes, string_lanes
 from tocsin.model.types import SqlType
 
 REFERENCE_KEY = (0x0706050403020100, 0x0F0E0D0C0B0A0908)
@@ -35,7 +35,7 @@ def test_strings_of_every_length_differ_and_repeat() -> None:
 
 
 def test_another_seed_gives_other_hashes() -> None:
-    assert string_lanes(pa.array(["a"]), new_seed(), "t")[0] != string_lanes(pa.array(["a"]), new_seed(), "t")[0]
+    assert string_lanes(pa.array(["a"]), (1, 2), "t")[0] != string_lanes(pa.array(["a"]), (1, 3), "t")[0]
 
 
 def test_dictionaries_and_slices_hash_as_their_plain_values() -> None:

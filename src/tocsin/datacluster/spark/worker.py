@@ -22,9 +22,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tocsin.datacluster.storage.files import make_directory
 from tocsin.datacluster.storage.resultfiles import RESULT_SCHEMA, result_batch, result_bytes
 from tocsin.matching import jit
 from tocsin.matching.collect import Matches
+from tocsin.matching.records import Records
 from tocsin.matching.refs import IndexRef, open_ref
 
 SUMMARY_SQL = "channel INT, path STRING, rows BIGINT, pairs BIGINT, size BIGINT, backends BINARY, content BINARY"
@@ -70,10 +72,12 @@ def match_partition(probes: tuple[Probe, ...], batches: Iterator[pa.RecordBatch]
 
 def summaries(probes: tuple[Probe, ...], batches: Iterable[pa.RecordBatch]) -> list[dict[str, Any]]:
     """What each channel found in ``batches``, as rows of ``SUMMARY``; none for one that considered nothing."""
-    writers = [_ChannelWriter(p) for p in probes]
+    part = uuid.uuid4().hex[:8]
+    writers = [_ChannelWriter(p, part) for p in probes]
     for batch in batches:
+        records = Records(batch)
         for writer in writers:
-            writer.add(batch)
+            writer.add(batch, records)
     return [s for s in (w.finish() for w in writers) if s is not None]
 
 
@@ -87,8 +91,9 @@ def warm_up(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 class _ChannelWriter:
     """Collects one channel's matches of one partition."""
 
-    def __init__(self, probe: Probe) -> None:
-        self._probe = probe
+    def __init__(self, probe: Probe, part: str) -> None:
+        """``part`` tells the files of this attempt at this partition from all others."""
+        self._probe, self._stem = probe, f"{probe.path_stem}-{part}"
         self._index = open_ref(probe.ref)
         self._path: Path | None = None
         self._file: Any = None
@@ -98,16 +103,13 @@ class _ChannelWriter:
         self._rows = self._pairs = self._considered = 0
         self._backends: list[np.ndarray[Any, Any]] = []
 
-    def add(self, batch: pa.RecordBatch) -> None:
+    def add(self, batch: pa.RecordBatch, records: Records) -> None:
         payload = batch.column(self._probe.payload)
         if payload.null_count == len(payload):
             return
-        if payload.null_count:
-            batch = batch.filter(payload.is_valid())
-        self._considered += batch.num_rows
-        columns = {name: batch.column(column) for name, column in self._probe.probes}
-        table = pa.table(columns) if columns else batch.select([self._probe.payload])
-        matches = self._index.probe(table)
+        rows = payload.is_valid().to_numpy(zero_copy_only=False) if payload.null_count else None
+        self._considered += batch.num_rows - payload.null_count
+        matches = self._index.match(records, dict(self._probe.probes), rows)
         if len(matches.ids) == 0:
             return
         self._pairs += len(matches.ids)
@@ -133,7 +135,8 @@ class _ChannelWriter:
     def _open(self) -> Any:
         """The file, with what was held back for the summary in it."""
         if self._writer is None:
-            self._path = Path(f"{self._probe.path_stem}-{uuid.uuid4().hex[:8]}.arrow")
+            self._path = Path(f"{self._stem}.arrow")
+            make_directory(self._path.parent)
             self._file = self._path.open("wb")
             self._writer = pa.ipc.new_file(self._file, RESULT_SCHEMA)
             for batch in self._held:
@@ -145,7 +148,7 @@ class _ChannelWriter:
         if self._considered == 0:
             return None
         content = result_bytes(self._held) if self._held else None
-        path, size = f"{self._probe.path_stem}-{uuid.uuid4().hex[:8]}", len(content or b"")
+        path, size = self._stem, len(content or b"")
         if self._path is not None:
             path, size = str(self._path), self._close()
         listed = self._pairs <= self._probe.list_pairs

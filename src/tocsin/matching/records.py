@@ -1,0 +1,62 @@
+"""Records as indexes look for them, encoded once for all that look the same way.
+
+Twenty channels over one dataset often probe with the same columns. What a record looks under depends on the
+index's spec, seed and levels alone, not on who subscribed to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+
+from tocsin.matching.access import Access
+from tocsin.matching.encode import Side, encode_records
+from tocsin.matching.fingerprint import Seed
+from tocsin.matching.spec import IndexSpec
+from tocsin.matching.spread import Keys, record_keys
+
+
+class Probed(Protocol):
+    """What decides how an index is probed."""
+
+    spec: IndexSpec
+    seed: Seed
+    access: Access
+    levels: tuple[int, ...]
+
+
+class Encoded(NamedTuple):
+    """The values of records, and the keys under which each looks."""
+
+    side: Side
+    keys: Keys
+
+
+class Records:
+    """The rows of one table. Not for several threads."""
+
+    def __init__(self, table: pa.Table | pa.RecordBatch) -> None:
+        self._table = table
+        self._sides: dict[object, Side] = {}
+        self._keys: dict[object, Keys] = {}
+
+    def __len__(self) -> int:
+        rows: int = self._table.num_rows
+        return rows
+
+    def encoded(self, index: Probed, names: Mapping[str, str] | None = None) -> Encoded:
+        """What ``index`` is probed with; ``names`` says which column of the table stands for which of its own."""
+        how = (index.spec, index.seed, tuple(names.items()) if names is not None else None)
+        if how not in self._sides:
+            self._sides[how] = self._side(index, names)
+        side = self._sides[how]
+        if (how, index.levels) not in self._keys:
+            self._keys[how, index.levels] = record_keys(index.spec, index.access, side, index.seed, index.levels)
+        return Encoded(side, self._keys[how, index.levels])
+
+    def _side(self, index: Probed, names: Mapping[str, str] | None) -> Side:
+        names = names if names is not None else {name: name for name in self._table.schema.names}
+        columns = {name: self._table.column(column) for name, column in names.items()}
+        return encode_records(index.spec, columns, self._table.num_rows, index.seed)
