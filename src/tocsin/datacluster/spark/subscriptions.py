@@ -8,6 +8,7 @@ is what made the join fast: a flat table took more than twice as long.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -74,11 +75,26 @@ class SubscriptionTables:
                 self._lock.release()
 
     def _replace_base(self, table: pa.Table) -> None:
-        frame = arrow_frame(self._spark, layout(self._plan, table)).cache()
+        parallel = self._spark.sparkContext.defaultParallelism
+        frame = arrow_frame(self._spark, in_parts(layout(self._plan, table), parallel)).cache()
         frame.count()
         if self._base is not None:
             self._base.unpersist()
         self._base = frame
+
+
+def in_parts(table: pa.Table, count: int) -> pa.Table:
+    """The same rows in ``count`` chunks with about as many subscriptions each: a chunk becomes a partition.
+
+    Spark makes a partition of ten thousand rows. The cells of a million subscriptions are fewer, and one core
+    joined them all.
+    """
+    if "subs" not in table.column_names or table.num_rows < count:
+        return table
+    before = np.cumsum(pc.list_value_length(table.column("subs")).to_numpy())
+    cuts = 1 + np.searchsorted(before, np.arange(1, count) * before[-1] / count)
+    bounds = [0, *cuts.tolist(), table.num_rows]
+    return pa.concat_tables([table.slice(a, b - a) for a, b in itertools.pairwise(bounds)])
 
 
 def layout(plan: JoinPlan, table: pa.Table) -> pa.Table:
