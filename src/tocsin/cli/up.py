@@ -14,6 +14,7 @@ from rich.console import Console
 
 from tocsin.cli.options import ConfigFile, DataDir, Sets, settings
 from tocsin.config import Resolved
+from tocsin.errors import ConfigError
 from tocsin.system.backoff import Backoff
 from tocsin.system.parts import Addresses, broker_names, parts_of
 from tocsin.system.ports import free_ports
@@ -40,6 +41,10 @@ def up(
     coordinator, cluster. A process that ends by itself is told; with --restart it is started again.
     """
     resolved = settings(config, sets, {"cluster.data_dir": data_dir})
+    if resolved.config.http.tls_certificate:
+        raise ConfigError(
+            "http.tls_certificate: 'tocsin up' is for one machine, without TLS; start the parts one by one"
+        )
     ensure_secret(resolved.config.secret_path)
     addresses = _addresses(resolved, brokers)
     parts = parts_of(resolved.config.data_dir, addresses, _common(resolved, sets or [], as_json))
