@@ -10,8 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from support.processes import ClusterProcess, free_port
-from support.programs import Program, token
+from support.processes import ClusterProcess, Program, free_port, token
 from support.topic_brokers import Subscriber
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from support.programs import Program, token
+from support.processes import Program, token
 from support.topic_brokers import Subscriber
 from tocsin.broker.upstream.topics import owner_of
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,10 +10,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from support.processes import free_port
+from support.processes import Program, free_port
+from tocsin.errors import Unavailable
 
 pytestmark = pytest.mark.integration
-READY_S = 60.0
 WANTED = {"id": "1", "target": {"kind": "topic", "name": "news"}, "position": "03"}
 
 
@@ -24,30 +21,17 @@ class Running:
     """The program at one port and in one directory, life after life; everyone is admin there."""
 
     def __init__(self, directory: Path, port: int) -> None:
-        sets = ["--set=coordinator.dead_after=3s", "--set=log.level=warning"]
-        self._command = [sys.executable, "-m", "tocsin.cli.main", "coordinator", "--insecure", *sets]
-        self._command += [f"--data-dir={directory}", f"--port={port}"]
-        self._log = directory.with_name("coordinator.log")
+        directory.mkdir()
+        self.directory, self._port = directory, port
         self.http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False)
 
     def start(self) -> None:
-        with self._log.open("ab") as log:
-            self.process = subprocess.Popen(self._command, stdout=log, stderr=log)
-        deadline = time.monotonic() + READY_S
-        while not self._is_ready():
-            assert self.process.poll() is None, self._log.read_text()
-            assert time.monotonic() < deadline, self._log.read_text()
-            time.sleep(0.05)
+        self.process = self.make(self._port)
+        self.process.wait_ready()
 
-    def end(self, number: signal.Signals) -> int:
-        self.process.send_signal(number)
-        return self.process.wait(30)
-
-    def _is_ready(self) -> bool:
-        try:
-            return self.http.get("/readyz").status_code == 200
-        except httpx.TransportError:
-            return False
+    def make(self, port: int) -> Program:
+        settings = {"coordinator.insecure": "true", "coordinator.dead_after": "3s", "log.level": "warning"}
+        return Program("coordinator", self.directory, port=port, **settings)
 
     # --- as a broker -----------------------------------------------------------------------------------
 
@@ -71,8 +55,7 @@ def coordinator(tmp_path: Path) -> Iterator[Running]:
     made.start()
     yield made
     made.http.close()
-    if made.process.poll() is None:
-        made.end(signal.SIGKILL)
+    made.process.kill()
 
 
 def test_a_killed_coordinator_goes_on_where_it_was(coordinator: Running):
@@ -87,7 +70,7 @@ def test_a_killed_coordinator_goes_on_where_it_was(coordinator: Running):
     before = coordinator.instructions(source)[-1]
     assert before["do"] == "send"
 
-    coordinator.end(signal.SIGKILL)
+    coordinator.process.kill()
     coordinator.start()
 
     assert not coordinator.report(source)
@@ -124,12 +107,11 @@ def test_a_signal_ends_the_program_in_peace_and_answers_who_waits(coordinator: R
         while coordinator.http.get("/version").is_error or not waiting.running():
             time.sleep(0.05)
         time.sleep(0.3)  # for the request to have come
-        assert coordinator.end(signal.SIGTERM) == 0
+        assert coordinator.process.stop() == 0
         assert waiting.result(30) == []
 
 
-def test_two_coordinators_do_not_share_a_store(coordinator: Running, tmp_path: Path):
-    other = [*coordinator._command[:-1], f"--port={free_port()}"]
-    done = subprocess.run(other, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1
-    assert "does another coordinator use it?" in done.stderr
+def test_two_coordinators_do_not_share_a_store(coordinator: Running):
+    other = coordinator.make(free_port())
+    with pytest.raises(Unavailable, match=r"(?s)ended with code 1 .*does another coordinator use it\?"):
+        other.wait_ready()

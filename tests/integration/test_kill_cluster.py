@@ -99,7 +99,7 @@ def test_nothing_is_lost_or_doubled_by_kills(tmp_path: Path, capsys: pytest.Capt
 def kill(cluster: ClusterProcess, number: int, rng: random.Random, wire: Wire, feeder: Feeder, data: Path) -> str:
     if number == WHILE_STARTING:
         time.sleep(rng.uniform(0.3, 4.0))
-        return f"{cluster.kill()} processes while starting"
+        return f"{cluster.kill_all()} processes while starting"
     progress(rng, wire, feeder)
     if number == PROGRAM_ONLY:
         cluster.kill_program()
@@ -107,7 +107,7 @@ def kill(cluster: ClusterProcess, number: int, rng: random.Random, wire: Wire, f
     if number in ON_A_NEW_FILE:
         known = result_files(data)
         until(lambda: result_files(data) - known, "a new result file", pause_s=0.002)
-    return f"{cluster.kill()} processes"
+    return f"{cluster.kill_all()} processes"
 
 
 def result_files(data: Path) -> set[str]:
