@@ -19,6 +19,7 @@ from tocsin.broker.upstream.cluster import capabilities
 from tocsin.datacluster.api import ApiLimits, create_app
 from tocsin.datacluster.metrics import Metrics
 from tocsin.datacluster.service import Answer, ChannelPage, GapView, ResultView, Subscribed, Wanted
+from tocsin.errors import BadArgument
 from tocsin.model.position import Position
 from tocsin.tokens import Principal, mint, verify
 
@@ -30,6 +31,15 @@ class ResultsCluster(MemoryCluster):
     def __init__(self) -> None:
         super().__init__()
         self.since: dict[str, Position] = {}
+        self.life, self.is_dropped = 1, False
+
+    def drop(self) -> None:
+        """DROP CHANNEL … CASCADE."""
+        self.is_dropped, self.held, self.since, self.backends, self.results = True, {}, {}, {}, []
+
+    def make_again(self) -> None:
+        """CREATE CHANNEL, after a drop."""
+        self.is_dropped, self.life = False, self.life + 1
 
     def execute(self, text: str, who: Principal, go_on: Callable[[], None] = lambda: None) -> list[Answer]:
         self._need(who, "broker", BROKER)
@@ -49,6 +59,8 @@ class ResultsCluster(MemoryCluster):
         for channel in cursors:
             self._named("channel", channel, CHANNEL)
         cursor = cursors[CHANNEL]
+        if cursor > self._end():
+            raise BadArgument(CHANNEL, f"a position at or before {self._end()}", str(cursor))
         with self._news:
             self._news.wait_for(lambda: self._wanted(cursor) or cursor < self.oldest, min(wait_s, 0.05))
             return [self._cut(cursor, self._wanted(max(cursor, self.oldest)), max_rows or 1000, self._end())]
@@ -57,13 +69,17 @@ class ResultsCluster(MemoryCluster):
         self, channel: str, backend: int, after: Position, through: Position | None, limit: int, who: Principal
     ) -> ChannelPage:
         self._need(who, "read")
+        self._named("channel", channel, CHANNEL)
         last = min(through or self._end(), self._end())
         found = [r for r in self._after(max(after, self.oldest)) if backend in r.backends and r.position <= last]
         return self._cut(after, found, limit, last)
 
     def _hold(self, wanted: Wanted, kind: str, broker: str, who: Principal) -> Subscribed:
         made = super()._hold(wanted, kind, broker, who)
-        return replace(made, position=self.since.setdefault(made.id, made.position))
+        return replace(made, position=self.since.setdefault(made.id, made.position), life=self.life)
+
+    def _named(self, kind: str, name: str, *known: str) -> None:
+        super()._named(kind, name, *(() if kind == "channel" and self.is_dropped else known))
 
     def _wanted(self, after: Position) -> list[ResultView]:
         def is_wanted(result: ResultView) -> bool:
@@ -76,7 +92,7 @@ class ResultsCluster(MemoryCluster):
         gap = GapView(after, self.oldest, None, "retention") if after < self.oldest else None
         chosen = found[:limit]
         through = chosen[-1].position if len(found) > limit else max(last, after, self.oldest)
-        return ChannelPage(CHANNEL, after, through, tuple(chosen), len(found) <= limit, gap)
+        return ChannelPage(CHANNEL, after, through, tuple(chosen), len(found) <= limit, gap, self.life)
 
 
 class Way(httpx.AsyncBaseTransport):

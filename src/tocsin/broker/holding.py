@@ -57,6 +57,13 @@ class Holding:
                 if self._by_key.get(key) is stream and stream.holders[key].count == 0:
                     await self._detach(key, stream)
 
+    def end(self, stream: Stream) -> None:
+        """The stream is over, and its upstream holds nothing for it any more: whoever comes attaches anew."""
+        for key in stream.holders:
+            if self._by_key.get(key) is stream:
+                del self._by_key[key]
+        self._hub.close(stream)
+
     async def replay(self, stream: Stream, after: str) -> Page:
         """The next page of a stream's past, up to where it stands when asked."""
         through = stream.position

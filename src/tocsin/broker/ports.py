@@ -108,7 +108,10 @@ class Delivery(Protocol):
         ...
 
     def end(self, stream: str, code: str, detail: str) -> None:
-        """Nothing of ``stream`` will come any more: whoever subscribed to it is told so, and holds it no longer."""
+        """Nothing of ``stream`` will come any more: whoever subscribed to it is told so, and holds it no longer.
+
+        Its targets are not detached: the upstream that ends a stream has let them go.
+        """
         ...
 
     def position(self, stream: str) -> str | None:

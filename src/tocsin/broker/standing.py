@@ -16,7 +16,7 @@ from tocsin.broker.follow import Follow
 from tocsin.broker.ports import Page
 from tocsin.broker.stream import Stream
 from tocsin.broker.users import Subscription
-from tocsin.errors import TocsinError
+from tocsin.errors import NotFound, TocsinError
 from tocsin.protocol.messages import Refusal, Standing, Wanted
 
 if TYPE_CHECKING:
@@ -37,6 +37,10 @@ class Stood:
         is_recovered = page is None or page.gap is None
         position = follow.sent if follow else self.session.follows[subscription.stream].position
         return Standing(subscription.id, subscription.target, subscription.stream.name, position, is_recovered)
+
+    def refuse(self, wanted: Wanted, error: TocsinError) -> None:
+        self.errors.append(error)
+        self.refused.append(Refusal(wanted.id, error.code, str(error)[:500]))
 
     def start(self) -> None:
         """Begin to send, after the answer. What was ended meanwhile is passed over."""
@@ -61,10 +65,11 @@ async def stand_all(
     starts: dict[Stream, str] = {}
     for one, result in zip(wanted, found, strict=True):
         if isinstance(result, TocsinError):
-            stood.errors.append(result)
-            stood.refused.append(Refusal(one.id, result.code, str(result)[:500]))
+            stood.refuse(one, result)
         elif isinstance(result, BaseException):
             raise result
+        elif user.subscriptions.get(result.id) is not result:
+            stood.refuse(one, NotFound("subscription", one.id))  # it was ended meanwhile
         else:
             session.subscriptions[result.id] = result
             position = one.position or positions.get(result.stream.name) or result.acked

@@ -59,6 +59,7 @@ class Subscribing:
 
     def end_stream(self, stream: Stream, code: str, detail: str) -> None:
         """End every subscription that ``stream`` serves, those of offline users too, and tell whoever is online."""
+        self._holding.end(stream)
         for user in self._users.all():
             for id in [s.id for s in user.subscriptions.values() if s.stream is stream]:
                 subscription = self._taken(user, id, Ended(id, code, detail))

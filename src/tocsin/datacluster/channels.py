@@ -58,6 +58,7 @@ class Channels(Mapping[str, Channel]):
         self._channels: dict[str, Channel] = {}
         self._lock = threading.RLock()
         self.on_drop: Callable[[str], None] = lambda _: None
+        self.on_change: Callable[[], None] = lambda: None  # from now on a name stands for nothing, or another query
 
     def __getitem__(self, name: str) -> Channel:
         try:
@@ -129,6 +130,7 @@ class Channels(Mapping[str, Channel]):
                 lambda row: self._apply_exchange(row, old, prepared, heir),
             )
             self._leave(old, heir)
+        self.on_change()
 
     def _heir(self, old: Channel, prepared: PreparedChannel) -> _Heir | None:
         """Who takes the old subscriptions over, loaded here since that may take long; ``None`` where none are kept."""
@@ -174,6 +176,7 @@ class Channels(Mapping[str, Channel]):
                 channel.subscriptions.drop()
             shutil.rmtree(self._directory(channel.id), ignore_errors=True)
             self.on_drop(channel.spec.name)
+            self.on_change()
 
     @contextmanager
     def _taken_out(self, channel: Channel) -> Iterator[None]:

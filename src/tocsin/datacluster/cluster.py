@@ -185,6 +185,7 @@ class Cluster:
         self._serving = Serving(
             ledger, self._results, self._channels, self._brokers, results.pull_max_rows, results.pull_max_bytes
         )
+        self._channels.on_change = self._serving.committed
         pushing = Pushing(self._channels, self._serving, outbox.push_max_bytes)
         self._notifier = Notifier(
             ledger, self._brokers.specs, pushing.message, self._token, clock,

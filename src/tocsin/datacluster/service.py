@@ -60,12 +60,16 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Subscribed:
-    """Results of ``backend`` after ``position`` belong to this subscription."""
+    """Results of ``backend`` after ``position`` belong to this subscription.
+
+    ``life`` is another one after the channel was dropped and made again: backends and positions then mean others.
+    """
 
     id: str
     channel: str
     backend: int
     position: Position
+    life: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,7 @@ class GapView:
 
 @dataclass(frozen=True, slots=True)
 class ChannelPage:
-    """What a channel has for the asker in ``(after, through]``; ask again from ``through``."""
+    """What a channel has for the asker in ``(after, through]``; ask again from ``through``. ``life`` as subscribed."""
 
     channel: str
     after: Position
@@ -108,6 +112,7 @@ class ChannelPage:
     results: tuple[ResultView, ...]
     is_end: bool
     gap: GapView | None = None
+    life: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -40,17 +40,19 @@ class Serving:
     def pull(
         self, broker: str, cursors: Mapping[str, Position], max_rows: int | None, max_bytes: int | None, wait_s: float
     ) -> list[ChannelPage]:
+        """Waits for the first result, or until a channel is dropped or replaced; then it is asked for anew."""
         broker_id = self._brokers.id_of(broker)
-        asked = self._asked(cursors)
         deadline = time.monotonic() + wait_s
         while True:
-            heads = [c.head for c, _ in asked]
-            pages = self._pages(broker_id, asked, max_rows or self._max_rows, max_bytes or self._max_bytes)
+            heads = self._heads(cursors)
+            pages = self._pages(
+                broker_id, self._asked(cursors), max_rows or self._max_rows, max_bytes or self._max_bytes
+            )
             if any(p.results or p.gap for p in pages):
                 return pages
             with self._committed:
                 arrived = self._committed.wait_for(
-                    lambda seen=heads: [c.head for c, _ in asked] != seen,  # type: ignore[misc]
+                    lambda seen=heads: self._heads(cursors) != seen,  # type: ignore[misc]
                     timeout=max(0.0, deadline - time.monotonic()),
                 )
             if not arrived:
@@ -91,6 +93,12 @@ class Serving:
         after = Position.end_of(execution - 1)
         page = self._results.page(channel.id, after, self._wanted(channel, broker_id), self._max_rows, max_bytes)
         return _page(channel, page)
+
+    def _heads(self, names: Iterable[str]) -> list[tuple[int, int] | None]:
+        """Where channels stand now, whichever goes by each name; None where none does."""
+        present = {channel.spec.name.lower(): channel for channel in self._channels.values()}
+        found = [present.get(name.lower()) for name in names]
+        return [(channel.id, channel.head) if channel else None for channel in found]
 
     def _asked(self, cursors: Mapping[str, Position]) -> list[tuple[Channel, Position]]:
         """Each channel once: names ignore case, and of two cursors the earlier one counts."""
@@ -144,4 +152,4 @@ def _one(backend: int) -> Wanted:
 def _page(channel: Channel, page: ResultPage) -> ChannelPage:
     gap = GapView(page.gap.after, page.gap.through, page.gap.count, page.gap.reason) if page.gap else None
     rows = tuple(ResultView(r.row_id, r.position, tuple(r.backends), r.payload) for r in page.rows)
-    return ChannelPage(channel.spec.name, page.after, page.through, rows, page.is_end, gap)
+    return ChannelPage(channel.spec.name, page.after, page.through, rows, page.is_end, gap, channel.id)

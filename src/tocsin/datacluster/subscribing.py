@@ -53,7 +53,8 @@ class Subscribing:
             lambda answer: _apply_added(self._channels.by_id(channel.id), broker_id, answer, values),
         )
         return [
-            Subscribed(a.id, channel.spec.name, a.backend_no, Position.end_of(a.since_execution - 1)) for a in added
+            Subscribed(a.id, channel.spec.name, a.backend_no, Position.end_of(a.since_execution - 1), channel.id)
+            for a in added
         ]
 
     def _check_radii(self, channel: Channel, values: Sequence[Sequence[Any]]) -> None:
@@ -86,7 +87,10 @@ class Subscribing:
 
         moved, _ = write_then_apply(self._ledger, work, self._apply_moved)
         names = {c.id: c.spec.name for c in self._channels.values()}
-        return [Subscribed(m.id, names[m.channel_id], m.backend_no, Position.end_of(m.live_from - 1)) for m in moved]
+        return [
+            Subscribed(m.id, names[m.channel_id], m.backend_no, Position.end_of(m.live_from - 1), m.channel_id)
+            for m in moved
+        ]
 
     def list(
         self, who: Principal, channel: str | None, broker: str | None, limit: int, after: str | None

@@ -37,9 +37,12 @@ def target_key(target: Target) -> str:
     return msgspec.json.encode(msgspec.to_builtins(target), order="sorted").decode()
 
 
-def channel_stream(channel: str, backend: int) -> str:
-    """The stream of a backend subscription; the number is the data cluster's, the same for every broker."""
-    return f"channel:{channel}/{backend}"
+def channel_stream(channel: str, life: int, backend: int) -> str:
+    """The stream of a backend subscription; both numbers are the data cluster's, the same for every broker.
+
+    A channel that was dropped and made again has another ``life``: it counts positions and backends anew.
+    """
+    return f"channel:{channel}/{life}/{backend}"
 
 
 def topic_stream(topic: str) -> str:

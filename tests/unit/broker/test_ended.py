@@ -1,7 +1,17 @@
 """Subscriptions that end though their client did not end them."""
 
 from broker_world import eventually, place, run, token_of, topic, world
-from tocsin.protocol.messages import Done, Ended, ListSubscriptions, Notification, Refresh, Unsubscribe
+from tocsin.protocol.messages import (
+    Done,
+    Ended,
+    ListSubscriptions,
+    Notification,
+    Refresh,
+    Subscribe,
+    Subscribed,
+    Unsubscribe,
+)
+from tocsin.protocol.targets import TopicTarget
 
 
 def test_when_a_stream_ends_everyone_is_told_after_what_came_before_and_nobody_holds_it():
@@ -21,9 +31,11 @@ def test_when_a_stream_ends_everyone_is_told_after_what_came_before_and_nobody_h
             ]
             assert isinstance(await bob.next(), Notification)
             assert isinstance(await bob.next(), Ended)
-            await eventually(lambda: w.topics.detached == ["news"])
             assert set(w.hub.streams()) == {"topic:sport"}
-            assert set(w.directory.kept) == {("ann", "sport")}
+            await eventually(lambda: set(w.directory.kept) == {("ann", "sport")})
+            assert isinstance(await bob.ask(Subscribe(2, "news", TopicTarget("news"))), Subscribed)
+            assert w.topics.attached == ["news", "sport", "news"]
+            assert w.topics.detached == []
             w.topics.put("sport", b"2")
             assert (await ann.next()).stream == "topic:sport"
 

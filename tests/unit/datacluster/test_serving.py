@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from tocsin.datacluster.serving import Serving
 from tocsin.datacluster.storage import executions
 from tocsin.datacluster.storage.ledger import Ledger
 from tocsin.datacluster.storage.results import ResultStore, result_path, write_result_file
-from tocsin.errors import Refused
+from tocsin.errors import NotFound, Refused
 from tocsin.model.position import START, Position
 from tocsin.tokens import LOCAL_ADMIN
 
@@ -84,3 +85,19 @@ def test_a_broker_replays_what_it_holds_from_when_it_began(served: Served) -> No
     for brokers in ([south], []):
         with pytest.raises(Refused, match="a broker that holds it"):
             served.serving.replay("Mine", served.one, START, None, 10, brokers)
+
+
+def test_a_pull_that_waits_ends_when_its_channel_is_dropped(served: Served) -> None:
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(served.serving.pull, "north", {"Mine": START}, None, None, 30.0)
+        del served.channels._channels["mine"]
+        while not waiting.done():
+            served.serving.committed()
+        with pytest.raises(NotFound):
+            waiting.result()
+
+
+def test_a_page_names_the_life_of_its_channel_as_its_subscriptions_do(served: Served) -> None:
+    made = served.subscribing.subscribe("Mine", "north", [Wanted(["ann", 3])], LOCAL_ADMIN)
+    [page] = served.serving.pull("north", {"Mine": START}, None, None, 0.0)
+    assert page.life == made[0].life == served.channel.id

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from weakref import WeakValueDictionary
@@ -21,7 +21,7 @@ from tocsin.broker.ports import Attached, Delivery, Page
 from tocsin.broker.tasks import Tasks
 from tocsin.broker.upstream.attaching import Attaching
 from tocsin.broker.upstream.backoff import Backoff
-from tocsin.broker.upstream.cluster import ClusterClient, Made, Parameter, ResultPage
+from tocsin.broker.upstream.cluster import ClusterClient, ClusterRefused, Made, Parameter, ResultPage
 from tocsin.broker.upstream.merging import Merge, Stream
 from tocsin.broker.upstream.pins import check_pins
 from tocsin.errors import BadArgument, NotFound, Refused, TocsinError, Unavailable
@@ -55,7 +55,7 @@ class ChannelUpstream:
     """``start`` it in the event loop; it goes on by itself until ``stop``."""
 
     def __init__(self, cluster: ClusterClient, delivery: Delivery, options: ChannelOptions) -> None:
-        self._cluster, self._options = cluster, options
+        self._cluster, self._delivery, self._options = cluster, delivery, options
         self._merge = Merge(delivery, options.max_waiting)
         self._attaching = Attaching(cluster, options.broker, self._backoff())
         self._before: set[str] = set()
@@ -109,6 +109,7 @@ class ChannelUpstream:
             return self._attached(channel, made)
 
     def _attached(self, target: ChannelTarget, made: Made) -> Attached:
+        self._heed_life(made.channel, made.life)
         is_new = made.channel not in self._merge.channels
         attached = self._merge.attached(made, is_again=made.id in self._before)
         self._before.discard(made.id)
@@ -130,6 +131,8 @@ class ChannelUpstream:
         if known is None:
             raise NotFound("stream", stream)
         page = await self._replayed(known, after, through)
+        if self._merge.stream(stream) is not known:
+            raise NotFound("stream", stream)
         holes = [Hole(page.gap.after, page.gap.through, None)] if page.gap else []
         gap = Gap(stream, holes, page.gap.reason) if page.gap else None
         items = [(r.position, bytes(r.payload)) for r in page.results]
@@ -149,11 +152,16 @@ class ChannelUpstream:
                 try:
                     self._renewed(target, await self._attaching.make(target.name, id, target.arguments))
                     return
+                except NotFound as problem:
+                    await self._lost(problem, backoff)
+                except ClusterRefused as problem:
+                    self._end(self._merge.refused(id), "replaced", str(problem))
                 except TocsinError as problem:
                     self._tell_away(problem)
                     await backoff.pause()
 
     def _renewed(self, target: ChannelTarget, made: Made) -> None:
+        self._heed_life(made.channel, made.life)
         if self._targets.get(made.id) is target:
             self._merge.renewed(made)
             self._fill_all()
@@ -191,8 +199,9 @@ class ChannelUpstream:
             except NotFound as problem:
                 await self._lost(problem, backoff)
             except TocsinError as problem:
-                log.error("the data cluster refuses a pull: %s", problem)
+                log.error("the data cluster refuses a pull, so everything is attached anew: %s", problem)
                 await self._pause(backoff)
+                self.restore()
             except Exception:
                 log.exception("a pull failed; trying again")
                 await self._pause(backoff)
@@ -232,22 +241,39 @@ class ChannelUpstream:
 
     def _take(self, pages: list[ResultPage]) -> None:
         for page in pages:
-            self._merge.take(page)
+            if self._heed_life(page.channel, page.life):
+                self._merge.take(page)
         self._fill_all()
 
     async def _lost(self, problem: NotFound, backoff: Backoff) -> None:
         """A channel was dropped, or the broker itself is not known any more."""
         if problem.kind == "channel" and problem.name in self._merge.channels:
-            log.error("the data cluster dropped channel %s: its streams end here", problem.name)
-            self._merge.forget(problem.name)
-            self._targets = {id: t for id, t in self._targets.items() if id in self._merge.ids()}
-            self._parameters.pop(problem.name, None)
+            self._end_channel(problem.name, "dropped", f"the channel {problem.name!r} was dropped at the data cluster")
             return
         log.error("the data cluster lost something: %s", problem)
         await self._pause(backoff)
         with contextlib.suppress(TocsinError):
             await self._cluster.register(self._options.broker, self._notify_url)
             self.restore()
+
+    def _heed_life(self, channel: str, life: int) -> bool:
+        """Whether ``channel`` is the one that is followed; what was followed of the one before ends here."""
+        is_other = self._merge.is_other(channel, life)
+        if is_other:
+            self._end_channel(channel, "replaced", f"the channel {channel!r} was replaced by one with other parameters")
+        return not is_other
+
+    def _end_channel(self, channel: str, code: str, detail: str) -> None:
+        self._parameters.pop(channel, None)
+        self._end(self._merge.forget(channel), code, detail)
+
+    def _end(self, streams: Sequence[str], code: str, detail: str) -> None:
+        log.warning("%d streams end here: %s", len(streams), detail)
+        ids = self._merge.ids()
+        self._targets = {id: target for id, target in self._targets.items() if id in ids}
+        self._changed.set()
+        for stream in streams:
+            self._delivery.end(stream, code, detail)
 
     async def _acknowledging(self) -> None:
         told: dict[str, str] = {}
@@ -309,6 +335,7 @@ class ChannelUpstream:
 
     async def _replayed(self, stream: Stream, after: str, through: str) -> ResultPage:
         page = await self._cluster.replay(stream.channel, stream.backend, after, through, self._options.page_rows)
+        self._heed_life(stream.channel, page.life)
         if page.end and page.through < through and not page.results:
             await asyncio.sleep(_UNFINISHED_S)
         return page

@@ -24,12 +24,13 @@ T = TypeVar("T")
 
 
 class Made(msgspec.Struct, frozen=True):
-    """Results of ``backend`` after ``position`` belong to the subscription."""
+    """Results of ``backend`` after ``position`` belong to the subscription, in this ``life`` of the channel."""
 
     id: str
     channel: str
     backend: int
     position: str
+    life: int = 0
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -54,6 +55,7 @@ class ResultPage(msgspec.Struct, frozen=True):
     end: bool
     gap: ResultGap | None
     results: list[Result]
+    life: int = 0
 
 
 class Rejected(msgspec.Struct, frozen=True):

@@ -13,6 +13,7 @@ Rules kept here:
   late or twice does no harm.
 * An attachment that the cluster may have lost is in doubt: its stream is behind, and no replay begins, until it was
   made again; for what is pulled from then on says nothing of what lies before.
+* A channel that was dropped and made again has another life. What was followed of the one before is over.
 * Attachments with the same backend number are one stream. The cluster counts a result by the oldest of them,
   so none is given back before the last one ends.
 """
@@ -52,6 +53,7 @@ class Stream:
 class Channel:
     name: str
     cursor: str
+    life: int = 0
     streams: dict[int, Stream] = field(default_factory=dict)
 
 
@@ -71,10 +73,10 @@ class Merge:
         begins = made.position
         if is_again:
             begins = max(begins, self.acknowledged.get(made.channel, begins))
-        channel = self.channels.setdefault(made.channel, Channel(made.channel, begins))
+        channel = self.channels.setdefault(made.channel, Channel(made.channel, begins, made.life))
         stream = channel.streams.get(made.backend)
         if stream is None:
-            name = channel_stream(made.channel, made.backend)
+            name = channel_stream(made.channel, made.life, made.backend)
             stream = Stream(name, made.channel, made.backend)
             channel.streams[made.backend] = self._by_name[name] = stream
             if begins < channel.cursor:
@@ -115,6 +117,13 @@ class Merge:
             del self.channels[channel.name]
         return sorted(stream.ids)
 
+    def refused(self, id: str) -> list[str]:
+        """The cluster will not have ``id`` again: the stream that is over with it."""
+        stream = self._by_id.get(id)
+        for holder in list(stream.holders) if stream else ():
+            self.detached(holder)
+        return [stream.name] if stream else []
+
     def attachment(self, id: str) -> Attached | None:
         """What ``attached`` would say, where ``id`` stands and the hub knows its stream."""
         stream = self._by_id.get(id)
@@ -147,13 +156,19 @@ class Merge:
             self.channels[channel.name] = self.channels.pop(channel.name)
         return True
 
-    def forget(self, name: str) -> None:
-        """The cluster has no such channel any more."""
-        for stream in self.channels.pop(name, Channel(name, "")).streams.values():
+    def is_other(self, name: str, life: int) -> bool:
+        """Whether the channel that is followed under ``name`` had another life."""
+        return name in self.channels and self.channels[name].life != life
+
+    def forget(self, name: str) -> list[str]:
+        """The cluster has no such channel any more; the streams that it had."""
+        gone = self.channels.pop(name, Channel(name, "")).streams.values()
+        for stream in gone:
             del self._by_name[stream.name]
             self._behind.pop(stream.name, None)
             for id in stream.holders:
                 del self._by_id[id]
+        return [stream.name for stream in gone]
 
     def settled(self) -> dict[str, str]:
         """Cursors of channels of which every stream is live: what may be acknowledged."""

@@ -39,6 +39,7 @@ class Page(msgspec.Struct, frozen=True):
     end: bool
     gap: Gap | None
     results: list[Result]
+    life: int
 
 
 class Pages(msgspec.Struct, frozen=True):
@@ -62,6 +63,7 @@ def page_of(page: ChannelPage) -> Page:
         end=page.is_end,
         gap=_gap(page.gap) if page.gap else None,
         results=[_result(result) for result in page.results],
+        life=page.life,
     )
 
 

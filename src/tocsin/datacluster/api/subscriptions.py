@@ -41,6 +41,7 @@ class MadeSubscription(msgspec.Struct, frozen=True):
     channel: str
     backend: int
     position: str
+    life: int
 
 
 class MadeSubscriptions(msgspec.Struct, frozen=True):
@@ -134,7 +135,9 @@ async def change_subscriptions(request: Request, api: Shared, who: Who) -> Respo
 
 
 def _made(made: list[Subscribed]) -> MadeSubscriptions:
-    return MadeSubscriptions([MadeSubscription(one.id, one.channel, one.backend, str(one.position)) for one in made])
+    return MadeSubscriptions(
+        [MadeSubscription(one.id, one.channel, one.backend, str(one.position), one.life) for one in made]
+    )
 
 
 def _subscription(view: SubscriptionView) -> Subscription:

@@ -209,6 +209,55 @@ def test_attachments_that_were_removed_are_made_again_and_filled() -> None:
     run(story())
 
 
+def test_when_a_channel_is_dropped_its_streams_end() -> None:
+    async def story() -> None:
+        async with world() as w:
+            streams = [await w.attach(FIRE), await w.attach(FLOOD)]
+            w.happen("fire", 1)
+            await w.until(lambda: w.got(streams[0]) == [1])
+            w.cluster.drop()
+            await w.until(lambda: len(w.hub.ended) == 2)
+            assert w.hub.ended == {stream: ["dropped"] for stream in streams}
+            with pytest.raises(NotFound):
+                await w.upstream.attach(FIRE)
+
+    run(story())
+
+
+@pytest.mark.parametrize("happened", [1, 5], ids=["the new channel is behind the old", "it is past it already"])
+def test_when_a_channel_is_replaced_its_streams_end_and_new_ones_begin(happened: int) -> None:
+    async def story() -> None:
+        async with world() as w:
+            old = await w.attach(FIRE)
+            w.happen("fire", 1, 2, 3)
+            await w.until(lambda: w.got(old) == [1, 2, 3])
+            w.cluster.drop()
+            w.cluster.make_again()
+            w.happen("fire", *range(10, 10 + happened))
+            await w.until(lambda: w.hub.ended == {old: ["replaced"]})
+            new = await w.attach(FIRE)
+            assert new != old
+            w.happen("fire", 20)
+            await w.until(lambda: w.got(new) == [20])
+            assert w.got(old) == [1, 2, 3]
+
+    run(story())
+
+
+def test_one_who_attaches_finds_out_that_the_channel_is_another_one() -> None:
+    async def story() -> None:
+        async with world() as w:
+            old = await w.attach(FIRE)
+            w.cluster.drop()
+            w.cluster.make_again()
+            new = await w.attach(FLOOD)
+            await w.until(lambda: w.hub.ended == {old: ["replaced"]})
+            w.happen("flood", 1)
+            await w.until(lambda: w.got(new) == [1])
+
+    run(story())
+
+
 def test_a_replay_ends_where_the_range_ends_and_tells_what_is_gone() -> None:
     async def story() -> None:
         async with world() as w:

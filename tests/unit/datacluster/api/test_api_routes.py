@@ -135,7 +135,7 @@ def test_a_pull_copies_payloads_as_they_are(client: AppClient, cluster: MemoryCl
     (result,) = page.pop("results")
     assert (result["id"], result["position"], result["backends"]) == ("r1", str(Position(1, 1)), [0])
     ends = {"after": str(START), "through": str(Position(1, 1)), "end": True, "gap": None}
-    assert page == {"channel": "ByKind", **ends}
+    assert page == {"channel": "ByKind", "life": 0, **ends}
 
 
 def test_a_pull_takes_no_more_rows_than_asked_for_and_says_that_there_is_more(
