@@ -12,6 +12,7 @@ Rules kept here:
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import time
@@ -102,7 +103,7 @@ class Keys:
     def _fetch(self) -> None:
         self._fetched_at = time.monotonic()
         try:
-            found = jwt.PyJWKSet.from_json(_content(self._source)).keys
+            found = jwt.PyJWKSet.from_dict(_object(_content(self._source))).keys
         except (OSError, httpx.HTTPError, ValueError, jwt.PyJWTError) as problem:
             raise Unavailable(f"no keys at {self._source}: {problem}") from None
         self._keys = {key.key_id: key for key in found if key.key_id and key.algorithm_name in ALGORITHMS}
@@ -119,6 +120,13 @@ def _content(source: str) -> str:
             if len(data) > MAX_BYTES:
                 raise ValueError(f"more than {MAX_BYTES:,} bytes")
     return data.decode("utf-8")
+
+
+def _object(text: str) -> dict[str, Any]:
+    found = json.loads(text)
+    if not isinstance(found, dict):
+        raise ValueError("expected a JSON object")
+    return found
 
 
 def _is_url(source: str) -> bool:

@@ -90,8 +90,9 @@ def test_a_public_key_is_no_secret_of_ours(auth: Auth) -> None:
         jwks.verifier(auth, SECRET)(fake)
 
 
-def test_a_file_that_holds_no_keys_stops_the_start(auth: Auth) -> None:
-    Path(auth.jwks).write_text("nothing")
+@pytest.mark.parametrize("content", ["nothing", "[]", '"keys"', "{}", '{"keys": 5}', '{"keys": ["k"]}'])
+def test_a_file_that_holds_no_keys_stops_the_start(auth: Auth, content: str) -> None:
+    Path(auth.jwks).write_text(content)
     with pytest.raises(Unavailable, match=r"keys\.json"):
         jwks.verifier(auth, SECRET)
 
