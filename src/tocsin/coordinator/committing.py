@@ -1,8 +1,9 @@
 """Making changes durable in the order in which they were decided, many in one commit.
 
 While one commit is under way, what comes meanwhile gathers for the next. What follows from a change, answers
-included, happens after its commit. If a commit fails, what is in memory is ahead of the store and cannot be trusted:
-from then on everything fails, and the program has to start again from the store.
+included, happens after its commit. If a commit fails, what is in memory is ahead of the store and cannot be trusted;
+if what follows from it fails, brokers have not heard what they should. From then on everything fails, and the program
+has to start again from the store.
 """
 
 from __future__ import annotations
@@ -64,17 +65,18 @@ class Committer:
                 if latest:
                     loop = asyncio.get_running_loop()
                     await loop.run_in_executor(self._thread, self._store.save, list(latest.values()))
+                for one in batch:
+                    one.then()
+                    if not one.done.done():
+                        one.done.set_result(None)
             except Exception as error:
                 self._fail(batch, error)
                 return
-            for one in batch:
-                one.then()
-                if not one.done.done():
-                    one.done.set_result(None)
 
     def _fail(self, batch: list[_Pending], error: Exception) -> None:
-        log.error("the coordinator's state could not be made durable: %s", error)
-        self.failure = Unavailable(f"the coordinator's state could not be made durable: {error}")
+        problem = f"the coordinator's state could not be made durable: {error}"
+        log.error(problem, exc_info=not isinstance(error, Unavailable))
+        self.failure = Unavailable(problem)
         for one in (*batch, *self._pending):
             if not one.done.done():
                 one.done.set_exception(self.failure)
