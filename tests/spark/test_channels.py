@@ -132,6 +132,21 @@ def test_the_three_nearest_shelters_in_one_notification(cluster: Cluster, channe
     assert sorted((s["name"], s["d"]) for s in payload["shelters"]) == [("s3", 20.0), ("s4", 10.0), ("s5", 0.0)]
 
 
+def test_the_nearest_may_be_ordered_by_what_is_outside(cluster: Cluster, channel: str) -> None:
+    nearest = """FROM Reports r CROSS JOIN LATERAL
+                 (SELECT h.name FROM Havens h ORDER BY distance(h.x, h.y, r.x, r.y) LIMIT 2) h WHERE r.kind ="""
+    run(cluster, "CREATE DATASET Havens (name STRING, x DOUBLE, y DOUBLE)")
+    run(cluster, f"CREATE CONTINUOUS CHANNEL {channel}(kind STRING) AS SELECT r.id, h.name {nearest} :kind")
+    assert cluster._channels[channel].strategy == "index"
+    feed(cluster, "Havens", [{"name": f"h{i}", "x": 10.0 * i, "y": 0.0} for i in range(6)])
+    one = subscribe(cluster, channel, "nearby")
+    feed(cluster, "Reports", [report("n1", kind="nearby", x=29.0)])
+    seen(cluster, "Reports", channel)
+    assert pull(cluster, channel) == [(one.backend, {"id": "n1", "name": name}) for name in ("h2", "h3")]
+    (selected,) = run(cluster, f"SELECT h.name {nearest} 'nearby' ORDER BY h.name")
+    assert selected.rows == (("h2",), ("h3",))
+
+
 def test_two_driving_datasets_tell_a_pair_once(cluster: Cluster, channel: str) -> None:
     run(
         cluster,

@@ -10,6 +10,7 @@ from tocsin.compiler.arrange import arrange
 from tocsin.compiler.drivers import attach_relations, is_new_table
 from tocsin.compiler.functions import expand, print_sql
 from tocsin.compiler.index import PROBE, Conditions, NotIndexable, split_conditions
+from tocsin.compiler.laterals import order_by_aliases
 from tocsin.compiler.plan import SEQUENCE, IndexPlan
 from tocsin.compiler.problem import Problem, flat_name
 from tocsin.compiler.ranking import detach, finished
@@ -117,6 +118,7 @@ def _sql(problem: Problem, select: exp.Select, found: Conditions) -> str:
     names = [name for name, _, _ in found.probes]
     final = finished(select, ranking, [], [*names, *outputs], [*names, *problem.columns], is_ranked=is_ranked)
     final.set("with_", with_)
+    order_by_aliases(final)
     attach_relations(final, problem.catalog)
     expand(final)
     return print_sql(final)

@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from tocsin.compiler.drivers import DATASET, VIEW, Catalog, attach_relations
 from tocsin.compiler.functions import expand, print_sql
+from tocsin.compiler.laterals import order_by_aliases
 from tocsin.compiler.names import resolve
 from tocsin.compiler.parse import DIALECT, Source, parse_query
 from tocsin.compiler.plan import Relation, View
@@ -62,6 +63,7 @@ def compile_select(
     relations = _attach_datasets(resolved, catalog)
     for projection, name in zip(resolved.selects, columns, strict=True):
         projection.set("alias", exp.to_identifier(name, quoted=True))
+    order_by_aliases(resolved)
     expand(resolved)
     return CompiledSelect(print_sql(resolved), columns, relations, used)
 

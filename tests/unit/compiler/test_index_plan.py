@@ -151,6 +151,14 @@ def test_enrichment_is_done_once_a_record() -> None:
     assert "subs" not in plan.sql
 
 
+def test_an_outer_reference_in_order_by_gets_a_name() -> None:
+    plan = index(
+        "SELECT r.id, n.name FROM Reports r, LATERAL (SELECT s.name FROM Shelters s ORDER BY abs(s.x - r.x) LIMIT 1) n "
+        "WHERE r.eventType = :t"
+    )
+    assert "AS `__key0` FROM `tocsin_shelters_now` AS `s` ORDER BY `__key0` LIMIT 1" in plan.sql
+
+
 def test_the_index_can_be_switched_off() -> None:
     channel = compiled(where("r.sev > :k"), PARAMS, CompileOptions(index=False))
     assert channel.index is None

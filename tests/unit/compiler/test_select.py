@@ -60,6 +60,13 @@ def test_refused(query: str, says: str) -> None:
         compile_select(query, CATALOG, EXTRA)
 
 
+def test_an_outer_reference_in_order_by_gets_a_name() -> None:
+    query = "SELECT n.id FROM Reports r, LATERAL (SELECT q.id FROM Reports q ORDER BY abs(q.x - r.x) LIMIT 1) n"
+    assert (
+        "AS `__key0` FROM `tocsin_reports_now` AS `q` ORDER BY `__key0` LIMIT 1" in compile_select(query, CATALOG).sql
+    )
+
+
 def test_places_count_from_where_the_query_began() -> None:
     with pytest.raises(InvalidQuery) as refusal:
         compile_select("SELECT nix FROM Reports", CATALOG, query_start=Span(4, 3))
