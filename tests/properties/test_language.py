@@ -146,6 +146,7 @@ statements = some.one_of(
     some.builds(st.CreateFeed, feeds(), flags),
     create_channels(),
     some.builds(st.CreateBroker, some.builds(BrokerSpec, names, urls), flags),
+    some.builds(st.CreateBroker, some.builds(BrokerSpec, names, urls), or_replace=flags),
     some.sampled_from([st.DropDataset, st.DropFeed, st.DropChannel, st.DropBroker]).flatmap(
         lambda drop: some.builds(drop, names, flags)
     ),

@@ -43,7 +43,7 @@ class ResultsCluster(MemoryCluster):
 
     def execute(self, text: str, who: Principal, go_on: Callable[[], None] = lambda: None) -> list[Answer]:
         self._need(who, "broker", BROKER)
-        assert text.startswith(f"CREATE BROKER IF NOT EXISTS `{BROKER}`"), text
+        assert text.startswith(f"CREATE OR REPLACE BROKER `{BROKER}` AT"), text
         return [Answer("done", "created")]
 
     def unsubscribe(self, ids: Sequence[str], who: Principal) -> int:

@@ -27,6 +27,17 @@ class Brokers:
             row = self._ledger.write(lambda tx: catalog.create_broker(tx, spec, self._clock.now()))
             self._rows[spec.name.lower()] = row
 
+    def put(self, spec: BrokerSpec) -> bool:
+        """Create a broker, or give the one that goes by its name another address; whether it was created."""
+        with self._lock:
+            key = spec.name.lower()
+            known = self._rows.get(key)
+            if known is None:
+                self._rows[key] = self._ledger.write(lambda tx: catalog.create_broker(tx, spec, self._clock.now()))
+            elif known.spec != spec:
+                self._rows[key] = self._ledger.write(lambda tx: catalog.replace_broker(tx, spec))
+            return known is None
+
     def drop(self, name: str) -> None:
         """InUse while subscriptions are on it."""
         with self._lock:

@@ -177,8 +177,12 @@ class Statements:
     def _create_broker(self, s: st.CreateBroker, _: Asking) -> Answer:
         if s.if_not_exists and s.spec.name.lower() in (n.lower() for n in self._brokers.names().values()):
             return _done(f"broker {s.spec.name} exists already")
-        self._brokers.create(s.spec)
-        return _done(f"created broker {s.spec.name} at {s.spec.url}")
+        if s.or_replace:
+            was_made = self._brokers.put(s.spec)
+        else:
+            self._brokers.create(s.spec)
+            was_made = True
+        return _done(f"{'created' if was_made else 'replaced'} broker {s.spec.name} at {s.spec.url}")
 
     def _drop_broker(self, s: st.DropBroker, _: Asking) -> Answer:
         if s.if_exists and s.name.lower() not in (n.lower() for n in self._brokers.names().values()):

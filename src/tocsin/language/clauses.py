@@ -28,6 +28,15 @@ def if_not_exists(c: Cursor) -> bool:
     return _condition(c, "IF", "NOT", "EXISTS")
 
 
+def new_or_not(c: Cursor, or_replace: bool) -> bool:
+    """IF NOT EXISTS, which must not follow OR REPLACE."""
+    at = c.token
+    lenient = if_not_exists(c)
+    if lenient and or_replace:
+        raise c.problem("OR REPLACE and IF NOT EXISTS exclude each other", at=at, expected="one of them")
+    return lenient
+
+
 def _condition(c: Cursor, *words: str) -> bool:
     """IF starts the clause when a word follows it; otherwise it is a name."""
     found = c.token.keyword == "IF" and c.peek().kind is Kind.WORD

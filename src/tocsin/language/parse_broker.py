@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from tocsin.language.clauses import filled, if_exists, if_not_exists, refuse_twice
+from tocsin.language.clauses import filled, if_exists, new_or_not, refuse_twice
 from tocsin.language.cursor import Cursor
 from tocsin.language.literals import literal
 from tocsin.language.parse_channel import CHANNEL_NAME
@@ -24,13 +24,13 @@ _ID = "the id of a subscription, in quotes"
 _URL = "http://host:port or https://host:port, without user, query or fragment"
 
 
-def create_broker(c: Cursor) -> Statement:
+def create_broker(c: Cursor, *, or_replace: bool = False) -> Statement:
     c.expect("BROKER")
-    lenient = if_not_exists(c)
+    lenient = new_or_not(c, or_replace)
     name_span = c.span()
     name = c.name(BROKER_NAME)
     c.expect("AT")
-    return CreateBroker(BrokerSpec(name, _url(c)), lenient, span=c.first_span, name_span=name_span)
+    return CreateBroker(BrokerSpec(name, _url(c)), lenient, or_replace, span=c.first_span, name_span=name_span)
 
 
 def _url(c: Cursor) -> str:

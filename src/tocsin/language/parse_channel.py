@@ -6,7 +6,7 @@ A periodic channel states its PERIOD; a continuous one runs as data arrives and 
 from __future__ import annotations
 
 from tocsin.errors import Span
-from tocsin.language.clauses import duration, if_exists, if_not_exists, refuse_twice, retention, sql_type
+from tocsin.language.clauses import duration, if_exists, new_or_not, refuse_twice, retention, sql_type
 from tocsin.language.cursor import Cursor
 from tocsin.language.query import query_text
 from tocsin.language.statements import (
@@ -22,11 +22,10 @@ from tocsin.model.catalog import ChannelSpec, Parameter, Retention
 CHANNEL_NAME = "a channel name"
 
 
-def create_channel(c: Cursor) -> Statement:
-    or_replace = c.accept("OR", "REPLACE")
+def create_channel(c: Cursor, *, or_replace: bool = False) -> Statement:
     modes = _modes(c)
     c.expect("CHANNEL")
-    lenient = _lenient(c, or_replace)
+    lenient = new_or_not(c, or_replace)
     name_span = c.span()
     name = c.name(CHANNEL_NAME)
     parameters = _parameters(c)
@@ -46,14 +45,6 @@ def _modes(c: Cursor) -> set[str]:
         if word is None:
             return found
         found.add(word)
-
-
-def _lenient(c: Cursor, or_replace: bool) -> bool:
-    at = c.token
-    lenient = if_not_exists(c)
-    if lenient and or_replace:
-        raise c.problem("OR REPLACE and IF NOT EXISTS exclude each other", at=at, expected="one of them")
-    return lenient
 
 
 def _parameters(c: Cursor) -> tuple[Parameter, ...]:

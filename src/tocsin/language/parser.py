@@ -7,6 +7,7 @@ all, so nothing of it is executed before that.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from tocsin.errors import LimitExceeded, SyntaxProblem
 from tocsin.language.cursor import Cursor
@@ -35,12 +36,25 @@ from tocsin.language.tokens import Kind, Source, Token, scan
 MAX_SCRIPT_BYTES = 1 << 20
 
 _Parser = Callable[[Cursor], Statement]
+_REPLACE: dict[str, _Parser] = {
+    "CONTINUOUS": partial(create_channel, or_replace=True),
+    "PUSH": partial(create_channel, or_replace=True),
+    "CHANNEL": partial(create_channel, or_replace=True),
+    "BROKER": partial(create_broker, or_replace=True),
+}
+
+
+def _or_replace(c: Cursor) -> Statement:
+    c.expect("OR", "REPLACE")
+    return c.choose(_REPLACE)(c)
+
+
 _CREATE: dict[str, _Parser] = {
     "DATASET": create_dataset,
     "ACTIVE": create_dataset,
     "FEED": create_feed,
     "CHANNEL": create_channel,
-    "OR": create_channel,
+    "OR": _or_replace,
     "CONTINUOUS": create_channel,
     "PUSH": create_channel,
     "BROKER": create_broker,

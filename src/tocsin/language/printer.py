@@ -117,7 +117,7 @@ def _(s: st.CreateChannel) -> str:
 @to_sql.register
 def _(s: st.CreateBroker) -> str:
     named = joined(s.if_not_exists and _IF_NOT_EXISTS, name_sql(s.spec.name))
-    return joined("CREATE BROKER", named, "AT", string_sql(s.spec.url))
+    return joined("CREATE", s.or_replace and "OR REPLACE", "BROKER", named, "AT", string_sql(s.spec.url))
 
 
 @to_sql.register

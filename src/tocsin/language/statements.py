@@ -144,6 +144,7 @@ class ExplainChannel(Statement):
 class CreateBroker(Statement):
     spec: BrokerSpec
     if_not_exists: bool = False
+    or_replace: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,11 @@ from tocsin.model.catalog import BrokerSpec
             CreateBroker(BrokerSpec("b", "https://[::1]/x"), True),
             id="create unless there",
         ),
+        pytest.param(
+            "CREATE OR REPLACE BROKER b AT 'http://h'",
+            CreateBroker(BrokerSpec("b", "http://h"), or_replace=True),
+            id="create, or change its address",
+        ),
         pytest.param("DROP BROKER IF EXISTS b", DropBroker("b", True), id="drop"),
         pytest.param("SUBSCRIBE TO c ON b", Subscribe("c", (), "b"), id="subscribe without brackets"),
         pytest.param("SUBSCRIBE TO c() ON b", Subscribe("c", (), "b"), id="subscribe without arguments"),

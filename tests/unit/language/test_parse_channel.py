@@ -126,7 +126,7 @@ def test_other_statements(text: str, expected: Statement) -> None:
         ("CREATE CONTINUOUS CHANNEL c(a INT, A INT) AS SELECT 1", 36, "parameter 'A' is named twice"),
         ("CREATE CONTINUOUS CHANNEL c(a) AS SELECT 1", 30, "a type"),
         ("CREATE OR REPLACE CHANNEL IF NOT EXISTS c() PERIOD '1s' AS SELECT 1", 27, "exclude each other"),
-        ("CREATE OR REPLACE DATASET d (a INT)", 19, "expected CONTINUOUS, PUSH or CHANNEL"),
+        ("CREATE OR REPLACE DATASET d (a INT)", 19, "expected CONTINUOUS, PUSH, CHANNEL or BROKER"),
         ("CREATE PUSH PUSH CHANNEL c() AS SELECT 1", 13, "expected CONTINUOUS or CHANNEL"),
         ("CREATE CONTINUOUS CHANNEL c() AS SELECT (1", 41, "this '(' is not closed"),
         ("CREATE CONTINUOUS CHANNEL c() AS SELECT 1)", 42, "nothing is open that ')' closes"),

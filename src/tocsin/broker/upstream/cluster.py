@@ -154,7 +154,8 @@ class ClusterClient:
         await self._http.aclose()
 
     async def register(self, broker: str, notify_url: str) -> None:
-        text = f"CREATE BROKER IF NOT EXISTS `{broker}` AT '{notify_url}'"
+        """Say where notices are to go; a broker that is known keeps its subscriptions, whatever its address was."""
+        text = f"CREATE OR REPLACE BROKER `{broker}` AT '{notify_url}'"
         await self._ask("POST", "/statements", {"text": text})
 
     async def brokers(self) -> dict[str, str]:

@@ -131,6 +131,11 @@ def create_broker(tx: Tx, spec: BrokerSpec, now: float = 0.0) -> BrokerRow:
     return BrokerRow(_insert(tx, "broker", spec, now), spec)
 
 
+def replace_broker(tx: Tx, spec: BrokerSpec) -> BrokerRow:
+    """Store another address; id, subscriptions and acknowledgements stay."""
+    return BrokerRow(_update(tx, "broker", spec), spec)
+
+
 def drop_broker(tx: Tx, name: str) -> BrokerRow:
     """Refused while a subscription is on it."""
     row = get_broker(tx, name)
