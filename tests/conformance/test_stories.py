@@ -209,6 +209,18 @@ async def test_a_slow_application_gets_a_gap_and_what_is_newest(world: World) ->
     assert await world.client.items(3) == [("gap", "0", "098", 98, "slow"), ("099", "099"), ("100", "100")]
 
 
+@story
+async def test_requests_under_way_are_bounded(world: World) -> None:
+    peer = await world.connect(settings={"max_requests": 2})
+    under_way = [asyncio.create_task(world.client.ask("publish", topic="t", payload=n)) for n in range(2)]
+    sent = [await peer.next("publish") for _ in under_way]
+    with pytest.raises(Refused) as refused:
+        await world.client.ask("publish", topic="t", payload=2)
+    assert refused.value.code == "limit-exceeded"
+    await peer.send(*[{"type": "published", "request": one["request"], "position": "1"} for one in sent])
+    await asyncio.gather(*under_way)
+
+
 # --- coming back ----------------------------------------------------------------------------------
 
 

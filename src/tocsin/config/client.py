@@ -69,6 +69,12 @@ class Client:
     queue_bytes: Bytes = size(
         "64 MB", "Bytes of payload that wait per subscription; beyond it the oldest become a gap.", low="1 kB"
     )
+    max_requests: int = integer(
+        10_000,
+        "Requests of the application that wait for a connection or an answer; beyond it another fails at once.",
+        low=1,
+        high=10**7,
+    )
     max_message_bytes: Bytes = size(
         "16 MB", "Longest message taken from a broker; a longer one ends the connection.", low="1 kB", high="1 GB"
     )

@@ -34,7 +34,15 @@ from random import Random
 from typing import Any
 
 from tocsin.config import Client
-from tocsin.errors import BadArgument, BrokerRefused, SessionEnded, TocsinError, Unauthenticated, Uncertain
+from tocsin.errors import (
+    BadArgument,
+    BrokerRefused,
+    LimitExceeded,
+    SessionEnded,
+    TocsinError,
+    Unauthenticated,
+    Uncertain,
+)
 from tocsin.protocol import client_actions as do
 from tocsin.protocol import codes, messages
 from tocsin.protocol.client_actions import Action
@@ -120,6 +128,8 @@ class ClientSession:
     def request(self, now: float, key: Any, make: Make) -> list[Action]:
         """Publish, send records or list: ``make`` gets the number. Answered with the broker's message."""
         self._check_open()
+        if len(self._waiting) + (len(self._current.asked) if self._current else 0) >= self._settings.max_requests:
+            raise LimitExceeded("requests under way", self._settings.max_requests)
         self._waiting.append((key, make))
         self._send_waiting()
         return self._actions()

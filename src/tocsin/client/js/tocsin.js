@@ -29,6 +29,7 @@ export const DEFAULTS = Object.freeze({
   renewBeforeMs: 60_000, // a token is renewed so long before its end
   queueItems: 10_000, // waiting items of a subscription; beyond it the oldest become a gap
   queueBytes: 64_000_000, // the same, in characters of messages
+  maxRequests: 10_000, // requests that wait for a connection or an answer; beyond it another fails at once
   maxMessageBytes: 16_000_000, // a longer message ends the connection
 });
 
@@ -754,6 +755,10 @@ class Session {
 
   #request(message) {
     this.#checkOpen();
+    const { maxRequests } = this.#settings;
+    if (this.#waiting.length + (this.#current?.asked.size ?? 0) >= maxRequests) {
+      throw new TocsinError("limit-exceeded", `requests under way: at most ${maxRequests}`);
+    }
     return new Promise((resolve, reject) => {
       this.#waiting.push({ asked: { kind: "request", resolve, reject }, message });
       this.#sendWaiting();
