@@ -17,8 +17,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.jit import f64, helper, i64, kernel, ro, rw, u8, u32
 from tocsin.matching.grid import EARTH_RADIUS_M
-from tocsin.matching.jit import f64, helper, i64, kernel, ro, rw, u8, u32
 
 F64s = NDArray[np.float64]
 I64s = NDArray[np.int64]

@@ -20,7 +20,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tocsin.matching.jit import f64, helper, i32, i64, kernel, ro, rw
+from tocsin.jit import f64, helper, i32, i64, kernel, ro, rw
 
 EARTH_RADIUS_M = 6371008.8
 MAX_RADIUS = 1e300

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.matching.jit import helper, i64, kernel, ro, rw, u32, u64
+from tocsin.jit import helper, i64, kernel, ro, rw, u32, u64
 from tocsin.matching.spec import Op
 
 I64s = NDArray[np.int64]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.matching.jit import helper, i32, i64, kernel, ro, rw, u8, u64
+from tocsin.jit import helper, i32, i64, kernel, ro, rw, u8, u64
 
 Lanes = tuple[NDArray[np.uint64], NDArray[np.uint64]]
 

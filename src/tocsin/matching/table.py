@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.matching.jit import helper, i32, i64, kernel, ro, rw, u64
+from tocsin.jit import helper, i32, i64, kernel, ro, rw, u64
 
 U64s = NDArray[np.uint64]
 I64s = NDArray[np.int64]

@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tocsin.jit import boolean, helper, i64, kernel, ro, u8
 from tocsin.matching.columns import valid
 from tocsin.matching.fingerprint import Seed, string_buffers
-from tocsin.matching.jit import boolean, helper, i64, kernel, ro, u8
 from tocsin.matching.siphash import Lanes, empty_lanes, hash_strings
 
 _WORD = re.compile(r"[^\W_]+")

@@ -35,7 +35,7 @@ from tocsin.datacluster.storage.dataset import DatasetStore
 from tocsin.datacluster.storage.executions import ResultFile
 from tocsin.datacluster.storage.resultfiles import result_batch, result_bytes, write_result_file
 from tocsin.errors import ExecutionFailed, ExecutionStopped, ExecutionTooLong
-from tocsin.matching import jit
+from tocsin.matching import warming
 from tocsin.matching.refs import IndexRef
 
 log = logging.getLogger(__name__)
@@ -103,7 +103,7 @@ class Engine:
 
     def warm_up(self) -> None:
         """Fork the Python workers and compile the kernels before the first tick needs them."""
-        jit.warm_up()
+        warming.warm_up()
         cores = self._spark.sparkContext.defaultParallelism
         self._spark.range(cores, numPartitions=cores).mapInArrow(warm_up, SUMMARY_SQL).collect()
 

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from tocsin.datacluster.storage.files import make_directory
 from tocsin.datacluster.storage.resultfiles import RESULT_SCHEMA, result_batch, result_bytes
-from tocsin.matching import jit
+from tocsin.matching import warming
 from tocsin.matching.collect import Matches
 from tocsin.matching.records import Records
 from tocsin.matching.refs import IndexRef, open_ref
@@ -83,7 +83,7 @@ def summaries(probes: tuple[Probe, ...], batches: Iterable[pa.RecordBatch]) -> l
 
 def warm_up(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """``mapInArrow`` body that only makes a worker ready: modules imported, kernels loaded."""
-    jit.warm_up()
+    warming.warm_up()
     for _ in batches:
         yield pa.RecordBatch.from_pylist([], schema=SUMMARY)
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import tocsin.matching.jit as jit
+import tocsin.matching.warming as warming
 
 COMPILE = """
 import sys
@@ -22,7 +22,7 @@ assert out[0][0] != out[1][0]
 
 def _copied(folder: Path) -> Path:
     """The package in a place whose byte-code folder cannot be written, whoever runs this."""
-    source = Path(jit.__file__).parents[1]
+    source = Path(warming.__file__).parents[1]
     target = folder / "copy" / "tocsin"
     shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
     (target / "matching" / "__pycache__").write_text("not a folder")
@@ -49,8 +49,8 @@ def test_kernels_compile_where_no_cache_can_be_written(tmp_path: Path) -> None:
 
 
 def test_warming_up_leaves_no_module_with_kernels_out() -> None:
-    folder = Path(jit.__file__).parent
+    folder = Path(warming.__file__).parent
     with_kernels = {path.stem for path in folder.glob("*.py") if "\n@kernel(" in path.read_text()}
-    assert with_kernels == set(jit.KERNEL_MODULES)
-    jit.warm_up()
-    assert all(f"tocsin.matching.{name}" in sys.modules for name in jit.KERNEL_MODULES)
+    assert with_kernels == set(warming.KERNEL_MODULES)
+    warming.warm_up()
+    assert all(f"tocsin.matching.{name}" in sys.modules for name in warming.KERNEL_MODULES)

@@ -12,7 +12,6 @@ own file, so a helper lives in the file of the kernels that call it.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -22,8 +21,6 @@ from numba import types
 F = TypeVar("F", bound=Callable[..., Any])
 
 _njit: Callable[..., Callable[[Any], Callable[..., Any]]] = numba.njit
-
-KERNEL_MODULES = ("siphash", "grid", "words", "table", "distance", "residual")
 
 i32, i64, u8, u32, u64, f64, boolean = (
     types.int32,
@@ -63,9 +60,3 @@ def kernel(*signature: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]
 def helper(function: F) -> F:
     """A function that kernels of the same file call; it is compiled into them."""
     return cast("F", _njit(nogil=True, error_model="numpy")(function))
-
-
-def warm_up() -> None:
-    """Compile every kernel now, or load it from the cache."""
-    for name in KERNEL_MODULES:
-        importlib.import_module(f"tocsin.matching.{name}")
