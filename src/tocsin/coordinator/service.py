@@ -13,12 +13,12 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from secrets import token_urlsafe
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import msgspec
 
 from tocsin.clock import Clock, SystemClock
 from tocsin.coordinator import events
+from tocsin.coordinator.asking import Asking
 from tocsin.coordinator.brokers import BrokerState
 from tocsin.coordinator.committing import Committer
 from tocsin.coordinator.detaching import Cluster, Detaching
@@ -76,7 +76,7 @@ class Coordinator:
         self._detaching = Detaching(cluster, self._is_dead, self._detached)
         self._queues: dict[str, Queue] = {}
         self._news: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
-        self._asking: set[str] = set()
+        self._asking = Asking(self._options.ask_timeout_s, self._refused)
         self._tasks: set[asyncio.Task[None]] = set()
         self.is_stopping = False
         state.load(store.load(), self._clock.now())
@@ -105,6 +105,7 @@ class Coordinator:
         self.wake_all()
         for task in list(self._tasks):
             task.cancel()
+        await self._asking.close()
         await self._detaching.close()
 
     def close(self) -> None:
@@ -228,7 +229,7 @@ class Coordinator:
                 case Detach(broker):
                     self._detaching.begin(broker)
                 case Ask(broker, url):
-                    self._ask(broker, url)
+                    self._asking.begin(broker, url)
         for broker in restarted:
             self._queues[broker].end_briefing()
 
@@ -243,17 +244,8 @@ class Coordinator:
             self._spawn(self._handled(events.BrokerDistrusted(broker)))
         self._news[broker].set()
 
-    def _ask(self, broker: str, url: str) -> None:
-        if broker not in self._asking:
-            self._asking.add(broker)
-            self._spawn(self._is_anyone_there(broker, url))
-
-    async def _is_anyone_there(self, broker: str, url: str) -> None:
-        try:
-            if await is_refused(url, self._options.ask_timeout_s):
-                await self._handled(events.BrokerRefused(broker))
-        finally:
-            self._asking.discard(broker)
+    async def _refused(self, broker: str) -> None:
+        await self._handled(events.BrokerRefused(broker))
 
     async def _detached(self, broker: str) -> None:
         await self._handled(events.BrokerDetached(broker))
@@ -280,17 +272,3 @@ class Coordinator:
         waiting = sum(len(queue) for queue in self._queues.values())
         self.metrics.moves_ended(world.moves.ended)
         self.metrics.gauge(states, len(world.users), online, len(world.moves.active), waiting)
-
-
-async def is_refused(url: str, timeout_s: float) -> bool:
-    """Whether nobody listens at ``url``; no where that cannot be said."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-        _, writer = await asyncio.wait_for(asyncio.open_connection(parts.hostname, port), timeout_s)
-    except ConnectionRefusedError:
-        return True
-    except (OSError, ValueError, TimeoutError):
-        return False
-    writer.close()
-    return False

@@ -13,8 +13,9 @@ import pytest
 
 from support.coordinators import MemoryStore, NoCluster, wanted
 from tocsin.coordinator import events
+from tocsin.coordinator.asking import is_refused
 from tocsin.coordinator.rules import Rules
-from tocsin.coordinator.service import Coordinator, ServiceOptions, is_refused
+from tocsin.coordinator.service import Coordinator, ServiceOptions
 from tocsin.coordinator.state import State
 from tocsin.errors import NotFound, Unavailable
 from tocsin.policies.registry import placement_policy
