@@ -132,6 +132,21 @@ def test_the_three_nearest_shelters_in_one_notification(cluster: Cluster, channe
     assert sorted((s["name"], s["d"]) for s in payload["shelters"]) == [("s3", 20.0), ("s4", 10.0), ("s5", 0.0)]
 
 
+def test_an_instant_in_a_payload_is_what_a_select_shows(cluster: Cluster, channel: str) -> None:
+    run(cluster, "CREATE ACTIVE DATASET Instants (id STRING, at TIMESTAMP, all ARRAY<TIMESTAMP>)")
+    run(
+        cluster,
+        f"CREATE CONTINUOUS CHANNEL {channel}(id STRING) AS SELECT i.at, i.all FROM Instants i WHERE i.id = :id",
+    )
+    subscribe(cluster, channel, "x")
+    instants = ["2026-01-31T12:00:00Z", "2026-01-31T12:00:00.123456Z", None]
+    feed(cluster, "Instants", [{"id": "x", "at": at, "all": instants[1:2]} for at in instants])
+    seen(cluster, "Instants", channel)
+    assert [payload for _, payload in pull(cluster, channel)] == [{"at": at, "all": instants[1:2]} for at in instants]
+    (selected,) = run(cluster, "SELECT at FROM Instants ORDER BY at NULLS LAST")
+    assert [at for (at,) in selected.rows] == instants
+
+
 def test_the_nearest_may_be_ordered_by_what_is_outside(cluster: Cluster, channel: str) -> None:
     nearest = """FROM Reports r CROSS JOIN LATERAL
                  (SELECT h.name FROM Havens h ORDER BY distance(h.x, h.y, r.x, r.y) LIMIT 2) h WHERE r.kind ="""

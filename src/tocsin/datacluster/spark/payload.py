@@ -2,7 +2,8 @@
 
 BIGINT and DECIMAL become strings wherever they stand, inside arrays and structs too, because JSON
 numbers lose their digits in JavaScript. NULLs are written, so that every notification of a channel has
-the same keys.
+the same keys. Instants keep their microseconds, of which Spark itself writes three digits; a column's are
+written as everywhere (``tocsin.model.types``), those inside arrays and structs always with six digits.
 """
 
 from __future__ import annotations
@@ -16,16 +17,22 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
+    TimestampType,
 )
+
+_INSTANT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
+_OPTIONS_SQL = f"""map('ignoreNullFields', 'false', 'timestampFormat', "{_INSTANT}")"""
 
 
 def payload_sql(outputs: list[tuple[str, str, DataType]]) -> str:
     """``to_json`` over (name, SQL expression, type) outputs."""
     fields = ", ".join(f"{_safe_sql(expression, kind)} AS `{name}`" for name, expression, kind in outputs)
-    return f"to_json(struct({fields}), map('ignoreNullFields', 'false'))" if fields else "'{}'"
+    return f"to_json(struct({fields}), {_OPTIONS_SQL})" if fields else "'{}'"
 
 
 def _safe_sql(expression: str, kind: DataType) -> str:
+    if isinstance(kind, TimestampType):
+        return f"""replace(date_format({expression}, "{_INSTANT}"), '.000000', '')"""
     safe = _javascript_safe(kind)
     return expression if safe == kind else f"CAST({expression} AS {safe.simpleString()})"
 
