@@ -1,0 +1,81 @@
+"""Kernels of the load model: weights, counters and loads of an assignment, one move.
+
+The counters n_jk of equation 3 lie by backend subscription and then by broker, ``counts[k * m + j]``: a shuffle asks
+for one ``k`` at every ``j``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tocsin.jit import f64, i32, i64, kernel, ro, rw
+
+Array = Any
+
+
+@kernel(ro(i64), ro(i32), ro(f64), rw(f64))
+def weigh(offsets: Array, items: Array, rates: Array, weights: Array) -> None:
+    """u_i, the sum of the rates of what ``i`` wants (line 8 of Algorithm 1)."""
+    for i in range(len(weights)):
+        total = 0.0
+        for at in range(offsets[i], offsets[i + 1]):
+            total += rates[items[at]]
+        weights[i] = total
+
+
+@kernel(ro(i64), ro(i32), ro(f64), ro(i32), rw(i32), rw(f64))
+def count(offsets: Array, items: Array, rates: Array, assigned: Array, counts: Array, loads: Array) -> None:
+    """Fill empty counters, and loads by equation 5."""
+    m = len(loads)
+    for i in range(len(assigned)):
+        j = assigned[i]
+        for at in range(offsets[i], offsets[i + 1]):
+            counts[items[at] * m + j] += 1
+    for k in range(len(rates)):
+        for j in range(m):
+            held = counts[k * m + j]
+            if held > 0:
+                loads[j] += (1 + held) * rates[k]
+
+
+@kernel(i64, i64, i64, ro(i64), ro(i32), ro(f64), rw(i32), rw(f64))
+def transfer(
+    i: int, source: int, target: int, offsets: Array, items: Array, rates: Array, counts: Array, loads: Array
+) -> None:
+    """Move one: what it is sent goes along, and what its brokers fetch for nobody else falls away or is added."""
+    m = len(loads)
+    for at in range(offsets[i], offsets[i + 1]):
+        k = items[at]
+        rate = rates[k]
+        counts[k * m + source] -= 1
+        loads[source] -= rate if counts[k * m + source] > 0 else 2 * rate
+        loads[target] += rate if counts[k * m + target] > 0 else 2 * rate
+        counts[k * m + target] += 1
+
+
+@kernel(ro(i64), ro(i64), ro(i32), ro(i64), ro(i32), ro(f64), rw(i32), rw(f64), rw(f64))
+def replay(
+    order: Array,
+    targets: Array,
+    assigned: Array,
+    offsets: Array,
+    items: Array,
+    rates: Array,
+    counts: Array,
+    loads: Array,
+    seen: Array,
+) -> None:
+    """Move each of ``order``, once, and write loads of source and target before, then after, four to a move."""
+    m = len(loads)
+    for step in range(len(order)):
+        i, target = order[step], targets[step]
+        source = assigned[i]
+        seen[4 * step], seen[4 * step + 1] = loads[source], loads[target]
+        for at in range(offsets[i], offsets[i + 1]):
+            k = items[at]
+            rate = rates[k]
+            counts[k * m + source] -= 1
+            loads[source] -= rate if counts[k * m + source] > 0 else 2 * rate
+            loads[target] += rate if counts[k * m + target] > 0 else 2 * rate
+            counts[k * m + target] += 1
+        seen[4 * step + 2], seen[4 * step + 3] = loads[source], loads[target]
