@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable
 from typing import TypeVar
 from urllib.parse import quote
@@ -32,9 +33,12 @@ class CoordinatorClient:
         token: Callable[[], str | None],
         timeout_s: float,
         transport: httpx.AsyncBaseTransport | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self._broker, self._token, self._timeout_s = quote(broker, safe=""), token, timeout_s
-        self._http = httpx.AsyncClient(base_url=url, timeout=timeout_s, trust_env=False, transport=transport)
+        self._http = httpx.AsyncClient(
+            base_url=url, timeout=timeout_s, trust_env=False, transport=transport, verify=tls or True
+        )
 
     async def close(self) -> None:
         await self._http.aclose()

@@ -67,6 +67,9 @@ class Core:
         self.outbox_limits = OutboxLimits(
             settings.outbox_bytes, settings.outbox_hard_bytes, settings.write_buffer, POLICIES[settings.shedding]()
         )
+        self.peer_outbox_limits = OutboxLimits(
+            settings.peer_outbox_bytes, settings.peer_outbox_bytes, settings.write_buffer
+        )
         self.wheel = Wheel(self.now())
         self.outlets: set[Outlet] = set()
         self.closes: Counter[str] = Counter()

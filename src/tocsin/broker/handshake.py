@@ -19,7 +19,6 @@ from websockets.typing import Origin, Subprotocol
 
 from tocsin.protocol.messages import SUBPROTOCOL
 
-MAX_HEAD_BYTES = 16_384
 WEB_SOCKET = "/connect"
 EVENTS = "/events"
 wire_log = logging.getLogger("tocsin.broker.wire")

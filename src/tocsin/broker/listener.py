@@ -13,7 +13,7 @@ from typing import cast
 
 from tocsin.broker.connection import Connection
 from tocsin.broker.core import Core
-from tocsin.broker.handshake import EVENTS, MAX_HEAD_BYTES, accept, origin_of, read_head, response, route
+from tocsin.broker.handshake import EVENTS, accept, origin_of, read_head, response, route
 from tocsin.broker.sse import EventStream
 
 
@@ -57,7 +57,7 @@ class Listener(asyncio.Protocol):
             self._hand_over(self._front.http(), self._data)
         elif b"\r\n\r\n" in self._data:
             self._open(where or "", self._data)
-        elif len(self._data) > MAX_HEAD_BYTES:
+        elif len(self._data) > self._front.core.settings.max_head_bytes:
             self._answer(response(431, b"the head of the request is too long\n"))
 
     def _open(self, where: str, data: bytes) -> None:

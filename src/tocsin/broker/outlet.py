@@ -1,7 +1,8 @@
 """The way out to one connection: straight to its socket, or into an outbox while its peer reads slowly.
 
 What the system does not take at once waits in the outbox, which sheds, and goes out by ``write_buffer`` bytes. So
-what a slow connection costs is bounded, and nobody else waits for it.
+what a slow connection costs is bounded, and nobody else waits for it. A peer has subscribers behind it that may be
+quick, so nothing of its outbox is shed: where it is full, the peer comes back and resumes.
 """
 
 from __future__ import annotations
@@ -92,7 +93,8 @@ class Outlet(asyncio.Protocol):
     def pause_writing(self) -> None:
         self._is_paused = True
         if self._outbox is None:
-            self._outbox = Outbox(self.core.outbox_limits)
+            core = self.core
+            self._outbox = Outbox(core.peer_outbox_limits if self.session.is_peer else core.outbox_limits)
             self.session.resort()
 
     def resume_writing(self) -> None:

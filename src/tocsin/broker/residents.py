@@ -11,8 +11,6 @@ from tocsin.protocol.codes import RELEASED
 from tocsin.protocol.coordination import BrokerInfo, Holding, Load
 from tocsin.protocol.messages import Move, Wanted
 
-NOTABLE = 0.05  # a rate that changed by less is not told again
-
 
 class LocalResidents:
     """``tocsin.broker.ports.Residents`` over the core."""
@@ -84,7 +82,9 @@ class LocalResidents:
         told = dict.fromkeys(() if is_full else sorted(self._rated - known), 0.0)
         for stream in streams:
             rate = stream.rate.value(now)
-            if is_full or abs(rate - stream.reported_rate) > NOTABLE * max(1.0, stream.reported_rate):
+            if is_full or abs(rate - stream.reported_rate) > self._core.settings.rate_change * max(
+                1.0, stream.reported_rate
+            ):
                 told[stream.name] = stream.reported_rate = rate
         self._rated = (self._rated | told.keys()) & known
         return told

@@ -67,6 +67,12 @@ class Broker:
         low="1 kB",
         high="100 GB",
     )
+    peer_outbox_bytes: Bytes = size(
+        "64 MB",
+        "Bytes that wait for another broker; none are shed, and beyond it the connection is closed, and resumed.",
+        low="1 kB",
+        high="100 GB",
+    )
     shedding: str = choice("oldest", ("oldest",), "Which notifications a slow connection does without.")
     cache_bytes: Bytes = size(
         "64 MB", "Bytes of recent notifications kept for those who come back.", low="0 B", high="1 TB"
@@ -75,6 +81,9 @@ class Broker:
     retry_pause: Seconds = duration("1s", "Pause before a read of a stream's past is tried again.", high="10m")
     max_message_bytes: Bytes = size("256 kB", "Longest message of a client.", low="1 kB", high="64 MB")
     max_notice_bytes: Bytes = size("1 MB", "Longest notice of the data cluster.", low="1 kB", high="1 GB")
+    max_head_bytes: Bytes = size(
+        "16 kB", "Longest head of a request that opens a WebSocket or an event stream.", low="1 kB", high="1 MB"
+    )
     max_messages_per_s: float = number(
         1000.0, "Messages a second that a client may send, in the mean; twice as many at once."
     )
@@ -94,6 +103,9 @@ class Broker:
     heartbeat: Seconds = duration("15s", "Pause between comments on a silent event stream.", low="100ms", high="1h")
     sse_retry: Seconds = duration("2s", "How long an event stream's client waits before it comes back.", high="1h")
     rate_window: Seconds = duration("10s", "Time constant of the moving averages of load.", low="100ms", high="1h")
+    rate_change: float = number(
+        0.05, "Part of its rate by which a stream's has to change to be told to the coordinator again.", high=1.0
+    )
     drain_timeout: Seconds = duration(
         "30s", "How long a stopping broker waits for its subscribers to be placed elsewhere.", low="0ms", high="1h"
     )

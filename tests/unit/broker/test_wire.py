@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from websockets.frames import Frame, Opcode
 
-from broker_world import SECRET, MemoryDirectory, MemoryTopics, token_of
+from broker_world import SECRET, MemoryDirectory, MemoryTopics, run, token_of, world
 from tocsin.broker.core import Core, Keys, Upstreams
 from tocsin.broker.handshake import read_head, route
 from tocsin.broker.listener import Front, Listener
@@ -194,3 +194,14 @@ def test_a_text_frame_that_is_no_text_ends_its_sender():
         assert (4401).to_bytes(2) in socket.written
 
     asyncio.run(scenario())
+
+
+def test_a_head_without_an_end_is_refused():
+    async def scenario():
+        async with world(max_head_bytes=1000) as w:
+            reader, writer = await asyncio.open_connection("127.0.0.1", w.server.port)
+            writer.write(b"GET /connect HTTP/1.1\r\nX: " + b"x" * 1000)
+            assert (await reader.read()).startswith(b"HTTP/1.1 431 ")
+            writer.close()
+
+    run(scenario)

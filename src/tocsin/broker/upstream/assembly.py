@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import ssl
 import time
 from collections.abc import Sequence
 from uuid import uuid4
@@ -20,7 +21,7 @@ from tocsin.broker.upstream.records import RecordForwarder, RecordOptions
 from tocsin.broker.upstream.topics import Bounds
 from tocsin.clock import SystemClock
 from tocsin.config import Config
-from tocsin.errors import TocsinError
+from tocsin.errors import TocsinError, Unavailable
 from tocsin.protocol.coordination import BrokerInfo
 from tocsin.tokens import mint
 
@@ -36,6 +37,7 @@ class Sources:
     def __init__(self, config: Config, secret: bytes, delivery: Delivery) -> None:
         self._config, self._secret = config, secret
         self.url = ""
+        self._tls = trusting(config.upstream.ca_file)
         self._incarnation = uuid4().hex
         self._tokens: dict[tuple[str, ...], tuple[float, str]] = {}
         self.directory = self._coordination() if config.broker.coordinator else Alone(self.me)
@@ -44,7 +46,7 @@ class Sources:
         self.channels: ChannelUpstream | Nowhere = Nowhere()
         self.records: RecordForwarder | Nowhere = Nowhere()
         if config.broker.cluster:
-            self.cluster = ClusterClient(config.broker.cluster, self._as_client, config.upstream.timeout)
+            self.cluster = ClusterClient(config.broker.cluster, self._as_client, config.upstream.timeout, tls=self._tls)
             self.channels = ChannelUpstream(self.cluster, delivery, self._channel_options())
             self.records = RecordForwarder(self.cluster, self._record_options())
 
@@ -120,7 +122,7 @@ class Sources:
 
     def _coordination(self) -> Coordination:
         broker, upstream = self._config.broker, self._config.upstream
-        client = CoordinatorClient(broker.coordinator, broker.name, self._as_peer, upstream.timeout)
+        client = CoordinatorClient(broker.coordinator, broker.name, self._as_peer, upstream.timeout, tls=self._tls)
         options = CoordinationOptions(
             self._incarnation, upstream.pull_wait, upstream.backoff_min, upstream.backoff_max,
             _location(broker.location), float(broker.capacity) if broker.capacity else None,
@@ -154,7 +156,11 @@ class Sources:
     def _topic_options(self) -> TopicOptions:
         upstream = self._config.upstream
         peer = PeerOptions(
-            upstream.timeout, upstream.backoff_min, upstream.backoff_max, 2 * self._config.broker.max_message_bytes
+            upstream.timeout,
+            upstream.backoff_min,
+            upstream.backoff_max,
+            2 * self._config.broker.max_message_bytes,
+            self._tls,
         )
         return TopicOptions(
             bounds=Bounds(upstream.topic_messages, upstream.topic_bytes),
@@ -165,6 +171,16 @@ class Sources:
             page_bytes=upstream.topic_page,
             peer=peer,
         )
+
+
+def trusting(ca_file: str) -> ssl.SSLContext | None:
+    """A context that trusts the authorities in a file alone; None, for the system's, where none is named."""
+    if not ca_file:
+        return None
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as error:
+        raise Unavailable(f"upstream.ca_file: no certificates could be read from {ca_file}: {error}") from None
 
 
 def _location(text: str) -> tuple[float, float] | None:

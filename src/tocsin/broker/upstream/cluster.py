@@ -7,6 +7,7 @@ and everything else that it refuses is ClusterRefused with the cluster's own cod
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -143,11 +144,12 @@ class ClusterClient:
         token: Callable[[], str],
         timeout_s: float,
         transport: httpx.AsyncBaseTransport | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self._token, self._timeout_s = token, timeout_s
         limits = httpx.Limits(max_connections=64, max_keepalive_connections=16)
         self._http = httpx.AsyncClient(
-            base_url=url, timeout=timeout_s, limits=limits, trust_env=False, transport=transport
+            base_url=url, timeout=timeout_s, limits=limits, trust_env=False, transport=transport, verify=tls or True
         )
 
     async def close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 from urllib.parse import quote
@@ -55,9 +56,11 @@ class Known(msgspec.Struct, frozen=True):
 
 
 class PeerClient:
-    def __init__(self, token: Callable[[], str | None], timeout_s: float) -> None:
+    """``tls`` says whom to trust; None for whom the system trusts."""
+
+    def __init__(self, token: Callable[[], str | None], timeout_s: float, tls: ssl.SSLContext | None = None) -> None:
         self._token = token
-        self._http = httpx.AsyncClient(timeout=timeout_s, trust_env=False)
+        self._http = httpx.AsyncClient(timeout=timeout_s, trust_env=False, verify=tls or True)
 
     async def close(self) -> None:
         await self._http.aclose()

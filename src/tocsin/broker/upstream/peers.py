@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
@@ -56,6 +57,7 @@ class PeerOptions:
     backoff_min_s: float
     backoff_max_s: float
     max_message_bytes: int
+    tls: ssl.SSLContext | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,7 @@ class PeerLink:
             socket = await connect(
                 url, subprotocols=[Subprotocol(SUBPROTOCOL)], open_timeout=self._options.timeout_s, compression=None,
                 max_size=self._options.max_message_bytes, proxy=None,
+                ssl=(self._options.tls or True) if url.startswith("wss:") else None,
             )  # fmt: skip
         except (OSError, WebSocketException, TimeoutError) as problem:
             raise NotSettled(f"the broker {self.peer.name!r} is not reached: {problem or 'timeout'}") from None
@@ -160,13 +163,15 @@ class PeerLink:
             self._keeper = asyncio.get_running_loop().create_task(self._reconnect())
 
     async def _reconnect(self) -> None:
-        backoff = Backoff(self._options.backoff_min_s, self._options.backoff_max_s)
+        backoff, told = Backoff(self._options.backoff_min_s, self._options.backoff_max_s), ""
         while self._follows and not self._is_closed:
             try:
                 await self._connected()
                 return
             except TocsinError as problem:
-                log.info("following the peer %s waits: %s", self.peer.name, problem)
+                if str(problem) != told:
+                    log.info("following the peer %s waits: %s", self.peer.name, problem)
+                told = str(problem)
                 await backoff.pause()
 
 

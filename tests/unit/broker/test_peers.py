@@ -1,0 +1,108 @@
+"""Other brokers as clients: their own outbox, and certificates of a private authority."""
+
+import asyncio
+import logging
+import shutil
+import ssl
+import subprocess
+
+import pytest
+
+from broker_world import eventually, place, run, token_of, topic, world
+from tocsin.broker.server import tls_context
+from tocsin.broker.upstream.assembly import trusting
+from tocsin.broker.upstream.peers import NotSettled, PeerEvents, PeerLink, PeerOptions
+from tocsin.errors import Unavailable
+from tocsin.protocol.coordination import BrokerInfo
+from tocsin.protocol.messages import Notification
+
+AS_PEER = ["broker:b2", "topic:*"]
+SIZES = {"write_buffer": 4_000, "outbox_bytes": 100_000, "outbox_hard_bytes": 200_000}
+BIG = b'"' + b"x" * 50_000 + b'"'
+
+
+def test_a_peer_that_stalls_loses_nothing_that_its_outbox_holds():
+    async def scenario():
+        async with world(**SIZES) as w, w.client(max_queue=1) as peer:
+            await peer.login("b2", topic("big"), capabilities=AS_PEER)
+            peer.socket.transport.pause_reading()
+            for _ in range(400):
+                w.topics.put("big", BIG)
+            w.hub.flush()
+            peer.socket.transport.resume_reading()
+            got = [await peer.next() for _ in range(400)]
+            assert all(isinstance(message, Notification) for message in got)
+            assert got[-1].through == place(400)
+            assert w.core.meters.shed == 0
+
+    run(scenario)
+
+
+def test_a_peer_whose_outbox_is_full_is_closed_and_not_shed():
+    async def scenario():
+        async with world(**SIZES, peer_outbox_bytes=1_000_000) as w, w.client(max_queue=1) as peer:
+            await peer.login("b2", topic("big"), capabilities=AS_PEER)
+            peer.socket.transport.pause_reading()
+            for _ in range(400):
+                w.topics.put("big", BIG)
+                w.hub.flush()
+            await eventually(lambda: w.core.closes["slow"] == 1)
+            peer.socket.transport.resume_reading()
+
+    run(scenario)
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """A certificate that signs itself, for the loopback address, and its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl makes the certificate")
+    folder = tmp_path_factory.mktemp("tls")
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", folder / "key.pem", "-out", folder / "own.pem"]
+    subprocess.run([*made, *names], check=True, capture_output=True)
+    return folder / "own.pem", folder / "key.pem"
+
+
+def link(url: str, tls: ssl.SSLContext | None, backoff_s: float = 0.1) -> PeerLink:
+    events = PeerEvents(lambda _: True, lambda _: None, lambda _: None)
+    return PeerLink(
+        BrokerInfo("a", url),
+        lambda: token_of("b2", AS_PEER),
+        events,
+        PeerOptions(5.0, backoff_s, backoff_s, 10**6, tls),
+    )
+
+
+def test_a_peer_with_a_certificate_of_a_private_authority_is_trusted_where_that_is_named(certificate):
+    own, key = certificate
+
+    async def scenario():
+        async with world(tls=tls_context(str(own), str(key))) as w:
+            stranger, friend = link(w.server.url, None), link(w.server.url, trusting(str(own)))
+            with pytest.raises(NotSettled, match="certificate"):
+                await stranger.follow("news", None)
+            assert await friend.follow("news", None) == place(0)
+            await friend.close()
+
+    run(scenario)
+
+
+def test_a_peer_that_is_away_is_told_once_for_each_reason(caplog):
+    async def scenario():
+        async with world() as w:
+            waiting = link(w.server.url, None, backoff_s=0.001)
+            await waiting.follow("news", None)
+        await asyncio.sleep(0.1)
+        await waiting.close()
+
+    with caplog.at_level(logging.INFO):
+        run(scenario)
+    told = [record.getMessage() for record in caplog.records if "waits" in record.getMessage()]
+    assert told
+    assert len(told) == len(set(told))
+
+
+def test_a_file_without_authorities_is_told():
+    with pytest.raises(Unavailable, match=r"upstream\.ca_file.*nowhere\.pem"):
+        trusting("nowhere.pem")
