@@ -52,9 +52,9 @@ class Subscribing:
             lambda tx: table.add_subscriptions(tx, channel.id, rows, self._clock.now()),
             lambda answer: _apply_added(self._channels.by_id(channel.id), broker_id, answer, values),
         )
+        positions = {since: Position.end_of(since - 1) for since in {a.since_execution for a in added}}
         return [
-            Subscribed(a.id, channel.spec.name, a.backend_no, Position.end_of(a.since_execution - 1), channel.id)
-            for a in added
+            Subscribed(a.id, channel.spec.name, a.backend_no, positions[a.since_execution], channel.id) for a in added
         ]
 
     def _check_radii(self, channel: Channel, values: Sequence[Sequence[Any]]) -> None:

@@ -115,4 +115,6 @@ def _is_instant(kind: SqlType) -> bool:
 def _array(values: Sequence[Any], kind: SqlType) -> pa.Array:
     if _is_instant(kind):
         return pa.array(values, pa.int64()).cast(arrow_type(kind))
+    if kind == _TEXT:  # payloads are most of it, and go into a result file as they are
+        return pa.array(values, pa.large_string())
     return pa.array(values, arrow_type(kind))

@@ -126,9 +126,10 @@ class _ChannelWriter:
         self._rows += rows.num_rows
         ordinal = rows.column(self._probe.ordinal) if self._probe.ordinal else np.zeros(rows.num_rows, np.int32)
         out = result_batch(rows.column("__seq"), ordinal, rows.column(self._probe.payload), offsets, matches.ids)
-        if self._writer is None and self._held_bytes + out.nbytes <= self._probe.inline_bytes:
+        size = out.get_total_buffer_size()
+        if self._writer is None and self._held_bytes + size <= self._probe.inline_bytes:
             self._held.append(out)
-            self._held_bytes += out.nbytes
+            self._held_bytes += size
         else:
             self._open().write_batch(out)
 

@@ -182,5 +182,6 @@ def _binary(payload: Any) -> pa.Array:
     if isinstance(payload, pa.ChunkedArray):
         payload = payload.combine_chunks()
     if isinstance(payload, pa.Array):
-        return payload.cast(pa.large_binary())
+        is_large = pa.types.is_large_string(payload.type)
+        return payload.view(pa.large_binary()) if is_large else payload.cast(pa.large_binary())
     return pa.array(payload, pa.large_binary())
