@@ -61,9 +61,10 @@ async def _follow(
     options: dict[str, Any], target: Target, id: str | None, count: int | None, end: bool, as_json: bool
 ) -> None:
     async with connect(**options) as session:
-        subscription = await session.subscribe(target, id=id)
-        note(f"Subscribed as {session.user!r} at the broker {session.broker!r}: {subscription.id}")
+        subscription = session.subscribe(target, id=id)
         try:
+            await subscription
+            note(f"Subscribed as {session.user!r} at the broker {session.broker!r}: {subscription.id}")
             await _print_items(subscription, count, as_json)
         finally:
             if end:
