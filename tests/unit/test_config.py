@@ -3,7 +3,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tocsin.config import Config, is_loopback, load, resolve
@@ -162,6 +162,7 @@ WRITTEN = st.fixed_dictionaries(
 )
 
 
+@settings(deadline=None)
 @given(WRITTEN)
 def test_a_shown_configuration_reads_back_as_itself(written):
     config = load(overrides=written)
