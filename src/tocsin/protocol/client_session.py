@@ -28,7 +28,6 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
@@ -37,26 +36,22 @@ from tocsin.config import Client
 from tocsin.errors import (
     BadArgument,
     BrokerRefused,
-    LimitExceeded,
     SessionEnded,
     TocsinError,
     Unauthenticated,
-    Uncertain,
 )
 from tocsin.protocol import client_actions as do
 from tocsin.protocol import codes, messages
 from tocsin.protocol.client_actions import Action
 from tocsin.protocol.client_link import Asked, Link, Phase
+from tocsin.protocol.client_requests import Make, Requests
+from tocsin.protocol.client_subscriptions import PASSING, Subscriptions
 from tocsin.protocol.codec import from_broker
 from tocsin.protocol.coming_back import ComingBack
-from tocsin.protocol.holdings import Held, Holdings
 from tocsin.protocol.inbox import Item
 from tocsin.protocol.targets import Target
 
 NORMAL, ABNORMAL = 1000, 1006
-PASSING = frozenset({"unavailable", "limit-exceeded", "internal"})  # refusals that another try may overcome
-
-Make = Callable[[int], messages.FromClient]
 
 
 class ClientSession:
@@ -72,23 +67,21 @@ class ClientSession:
     ) -> None:
         self._settings, self._session = settings, session
         self._back = ComingBack(settings, rng, url, has_coordinator=has_coordinator, can_renew=can_renew)
-        self._holdings = Holdings(settings.queue_items, settings.queue_bytes)
+        self._out: list[Action] = []
+        self._requests = Requests(self._out, settings.max_requests)
+        self._subscriptions = Subscriptions(settings, self._back, self._requests, self._out)
         self._links: dict[int, Link] = {}
         self._current: Link | None = None
         self._coming: Link | None = None
-        self._leaving: dict[str, Any] = {}  # subscriptions to end → the application's key
-        self._waiting: deque[tuple[Any, Make]] = deque()  # requests that no link has taken yet
         self._is_closing = self._is_over = False
-        self._retrying: set[str] = set()  # subscriptions that a broker could not serve for the moment
         self._close_at: float | None = None
         self._renew_at: float | None = None
         self._ack_at: float | None = None
-        self._numbers = self._link_numbers = 0
-        self._out: list[Action] = []
+        self._link_numbers = 0
         self._handlers: dict[type, Callable[[float, Link, Any], None]] = {
             messages.Notification: self._on_notification,
             messages.Gap: self._on_gap,
-            messages.Ended: self._on_ended,
+            messages.Ended: lambda _, __, message: self._subscriptions.ended(message),
             messages.Welcome: self._on_welcome,
             messages.Subscribed: self._on_subscribed,
             messages.Move: self._on_move,
@@ -107,31 +100,19 @@ class ClientSession:
     ) -> list[Action]:
         """Answered with the Standing; then items can be taken."""
         self._check_open()
-        held = self._holdings.add(subscription, target, position, key)
-        if subscription in self._leaving:
-            self._out.append(do.Answer(self._leaving.pop(subscription), None))
-        if self._current:
-            self._send_subscribe(self._current, held)
+        self._subscriptions.add(key, subscription, target, position, self._current)
         return self._actions()
 
     def unsubscribe(self, now: float, key: Any, subscription: str) -> list[Action]:
         """Nothing of it can be taken from now on; answered when the broker knows."""
         self._check_open()
-        held = self._holdings.remove(subscription)
-        if held.key is not None:
-            self._out.append(do.Fail(held.key, BrokerRefused("ended", "the application ended the subscription")))
-        self._leaving[subscription] = key
-        if self._current:
-            self._send_unsubscribe(self._current, subscription)
+        self._subscriptions.end(key, subscription, self._current)
         return self._actions()
 
     def request(self, now: float, key: Any, make: Make) -> list[Action]:
         """Publish, send records or list: ``make`` gets the number. Answered with the broker's message."""
         self._check_open()
-        if len(self._waiting) + (len(self._current.asked) if self._current else 0) >= self._settings.max_requests:
-            raise LimitExceeded("requests under way", self._settings.max_requests)
-        self._waiting.append((key, make))
-        self._send_waiting()
+        self._requests.enqueue(key, make, self._current)
         return self._actions()
 
     def renewed(self, now: float, token: str, lasts_s: float | None, key: Any = None) -> list[Action]:
@@ -139,7 +120,7 @@ class ClientSession:
         self._renew_at = self._back.renew_at(now, lasts_s)
         for link in self._links.values():
             if link.phase in (Phase.READY, Phase.CONFIRMING):
-                self._send(link, Asked("request", key), lambda n: messages.Refresh(n, token))
+                self._requests.send(link, Asked("request", key), lambda n: messages.Refresh(n, token))
                 key = None
         if key is not None:
             self._out.append(do.Answer(key, None))
@@ -151,7 +132,7 @@ class ClientSession:
 
     def take(self, now: float, subscription: str) -> Item | None:
         """The next item of a subscription. The application has it; the broker will be told so."""
-        item = self._holdings.take(subscription)
+        item = self._subscriptions.holdings.take(subscription)
         if item is not None and self._ack_at is None:
             self._ack_at = now + self._settings.ack_interval
         return item
@@ -165,13 +146,13 @@ class ClientSession:
             self._end(None)
         else:
             self._acknowledge()
-            self._send(self._current, Asked("logout"), lambda n: messages.Logout(n, forget))
+            self._requests.send(self._current, Asked("logout"), lambda n: messages.Logout(n, forget))
             self._close_at = now + self._settings.linger
         return self._actions()
 
     @property
     def positions(self) -> Mapping[str, str]:
-        return self._holdings.positions()
+        return self._subscriptions.holdings.positions()
 
     # --- what happens around it -------------------------------------------------------------------------
 
@@ -200,9 +181,9 @@ class ClientSession:
         if found:
             self._renew_at = self._back.renew_at(now, lasts_s)
             found.phase, found.heard_at = Phase.LOGGING_IN, now
-            wanted = [held.wanted() for held in self._holdings if held.retry_at is None]
+            wanted = [held.wanted() for held in self._subscriptions.holdings if held.retry_at is None]
             login = (token, found.ticket, self._session, wanted)
-            self._send(found, Asked("login"), lambda n: messages.Login(n, *login))
+            self._requests.send(found, Asked("login"), lambda n: messages.Login(n, *login))
         return self._actions()
 
     def received(self, now: float, link: int, data: bytes | str) -> list[Action]:
@@ -237,7 +218,7 @@ class ClientSession:
         for link in list(self._links.values()):
             self._watch(now, link)
         if self._current:
-            self._try_again(now, self._current)
+            self._subscriptions.try_again(now, self._current)
         return self._actions()
 
     def deadline(self) -> float | None:
@@ -246,45 +227,39 @@ class ClientSession:
         times.extend(link.due_at(self._settings) for link in self._links.values())
         if self._current:
             times.append(self._ack_at)
-            times.extend(held.retry_at for held in self._retried())
+            times.extend(self._subscriptions.due_at())
         return min((time for time in times if time is not None), default=None)
 
     # --- messages ------------------------------------------------------------------------------------------
 
     def _on_notification(self, now: float, link: Link, message: messages.Notification) -> None:
-        self._out.extend(map(do.Ready, self._holdings.deliver(message)))
+        self._out.extend(map(do.Ready, self._subscriptions.holdings.deliver(message)))
 
     def _on_gap(self, now: float, link: Link, message: messages.Gap) -> None:
-        self._out.extend(map(do.Ready, self._holdings.announce(message)))
-
-    def _on_ended(self, now: float, link: Link, message: messages.Ended) -> None:
-        """One that was asked for anew has its answer still to come, and that counts."""
-        held = self._holdings.find(message.id)
-        if held is not None and held.key is None:
-            self._stop(held, BrokerRefused(message.code, message.detail))
+        self._out.extend(map(do.Ready, self._subscriptions.holdings.announce(message)))
 
     def _on_welcome(self, now: float, link: Link, message: messages.Welcome) -> None:
-        self._answered(link, message.request, "login")
+        self._requests.answered(link, message.request, "login")
         if link.is_move and self._current and any(refusal.code in PASSING for refusal in message.refused):
             self._drop(now, link, NORMAL, "the destination cannot serve every subscription now")
             return
         link.ping_s, link.ping_at, link.was_ready_at = message.ping_s, now + message.ping_s, now
         self._back.welcomed()
         for standing in message.subscriptions:
-            self._stands(link, standing)
+            self._subscriptions.stands(link, standing)
         for refusal in message.refused:
-            self._refused(now, refusal.id, BrokerRefused(refusal.code, refusal.detail))
+            self._subscriptions.refused(now, refusal.id, BrokerRefused(refusal.code, refusal.detail))
         self._out.append(do.Connected(message.user, message.broker))
         if link.is_move:
             link.phase = Phase.CONFIRMING
         if link.ticket is not None:
-            self._send(link, Asked("confirm"), messages.Confirm)
+            self._requests.send(link, Asked("confirm"), messages.Confirm)
         if not link.is_move or self._current is None:
             self._promote(now, link)
 
     def _on_subscribed(self, now: float, link: Link, message: messages.Subscribed) -> None:
-        self._answered(link, message.request, "subscribe")
-        self._stands(link, message.subscription)
+        self._requests.answered(link, message.request, "subscribe")
+        self._subscriptions.stands(link, message.subscription)
         self._let_go(link)
 
     def _on_move(self, now: float, link: Link, message: messages.Move) -> None:
@@ -295,7 +270,7 @@ class ClientSession:
         self._open(now, message.url, message.ticket, is_move=True)
 
     def _on_answer(self, now: float, link: Link, message: Any) -> None:
-        asked = self._answered(link, message.request)
+        asked = self._requests.answered(link, message.request)
         if asked.kind in ("login", "subscribe"):
             raise BadArgument("answer", f"that of a {asked.kind}", type(message).__name__)
         if asked.kind == "confirm" and link is self._coming:
@@ -303,7 +278,7 @@ class ClientSession:
         elif asked.kind == "logout":
             self._end(None)
         elif asked.kind == "unsubscribe":
-            self._out.append(do.Answer(self._leaving.pop(asked.key, None), None))
+            self._subscriptions.unsubscribed(asked.key)
         elif asked.key is not None:
             self._out.append(do.Answer(asked.key, message))
         self._let_go(link)
@@ -312,14 +287,14 @@ class ClientSession:
         if message.request is None:
             link.problem = message
             return
-        asked = self._answered(link, message.request)
+        asked = self._requests.answered(link, message.request)
         error = BrokerRefused(message.code, message.detail, retry_after_s=message.retry_after_s)
         if asked.kind == "login":
             link.problem = message
         elif asked.kind == "subscribe":
-            self._refused(now, asked.key, error)
+            self._subscriptions.refused(now, asked.key, error)
         elif asked.kind == "unsubscribe":
-            self._not_unsubscribed(asked.key, error)
+            self._subscriptions.unsubscribed(asked.key, error)
         elif asked.kind == "logout":
             self._end(error)
         elif asked.key is not None:
@@ -328,70 +303,9 @@ class ClientSession:
             self._drop(now, link, NORMAL, message.detail)
         self._let_go(link)
 
-    def _answered(self, link: Link, number: int, kind: str | None = None) -> Asked:
-        asked = link.asked.pop(number, None)
-        if asked is None or kind not in (None, asked.kind):
-            raise BadArgument("request", f"the number of a {kind or 'request'} that waits for its answer", number)
-        return asked
-
-    # --- subscriptions -------------------------------------------------------------------------------------
-
-    def _stands(self, link: Link, standing: messages.Standing) -> None:
-        held = self._holdings.stand(standing)
-        link.standing.add(standing.id)
-        if held is None:
-            return
-        if held.key is not None:
-            held.key, key = None, held.key
-            self._out.append(do.Answer(key, standing))
-        if len(held.inbox):
-            self._out.append(do.Ready(held.id))
-
-    def _refused(self, now: float, subscription: str, error: BrokerRefused) -> None:
-        """Tried again where that may help; otherwise it is the application's concern."""
-        held = self._holdings.find(subscription)
-        if held is None:
-            return
-        if self._may_stand_later(now, held, error.code):
-            held.retry_at = now + (error.retry_after_s or self._back.drawn_s(held.refusals))
-            self._retrying.add(subscription)
-            return
-        if held.key is None:
-            self._stop(held, error)
-        else:
-            self._holdings.remove(subscription)
-            self._out.append(do.Fail(held.key, error))
-
-    def _stop(self, held: Held, error: BrokerRefused) -> None:
-        self._holdings.remove(held.id)
-        self._out.append(do.Stop(held.id, error, held.inbox.take_all()))
-
-    def _may_stand_later(self, now: float, held: Held, code: str) -> bool:
-        """One that goes on is tried for ever; a new one where a part of the system is away, and for a while."""
-        since = held.refused(now)
-        if held.goes_on:
-            return code in PASSING
-        return code == "unavailable" and now < since + self._settings.subscribe_timeout
-
-    def _retried(self) -> list[Held]:
-        found = (self._holdings.find(subscription) for subscription in self._retrying)
-        return [held for held in found if held and held.retry_at is not None]
-
-    def _try_again(self, now: float, link: Link) -> None:
-        for held in self._retried():
-            if _is_due(held.retry_at, now):
-                held.retry_at = None
-                self._send_subscribe(link, held)
-        self._retrying = {held.id for held in self._retried()}
-
-    def _not_unsubscribed(self, subscription: str, error: BrokerRefused) -> None:
-        key = self._leaving.pop(subscription, None)
-        is_gone = error.code == "not-found"
-        self._out.append(do.Answer(key, None) if is_gone else do.Fail(key, error))
-
     def _acknowledge(self) -> None:
         self._ack_at = None
-        news = self._holdings.news()
+        news = self._subscriptions.holdings.news()
         if news and self._current:
             self._out.append(do.Send(self._current.number, messages.Ack(news)))
 
@@ -407,13 +321,9 @@ class ClientSession:
         """From now on ``link`` serves the session; what it does not know yet is said to it."""
         old, self._current, self._coming = self._current, link, None
         link.phase, self._back.url, self.problem = Phase.READY, link.url, ""
-        for subscription in self._leaving:
-            self._send_unsubscribe(link, subscription)
-        for held in self._holdings:
-            if held.id not in link.standing and held.retry_at is None:
-                self._send_subscribe(link, held)
-        self._send_waiting()
-        self._holdings.repeat_news()
+        self._subscriptions.say_all(link)
+        self._requests.send_waiting(link)
+        self._subscriptions.holdings.repeat_news()
         self._ack_at = now + self._settings.ack_interval
         if old:
             old.phase, old.since = Phase.LEAVING, now
@@ -427,7 +337,7 @@ class ClientSession:
         """Close a link and fail what was asked on it."""
         self._links.pop(link.number, None)
         self._out.append(do.Close(link.number, code))
-        self._lose_requests(link)
+        self._requests.lose(link)
 
     def _drop(self, now: float, link: Link, code: int, reason: str) -> None:
         self._out.append(do.Close(link.number, code))
@@ -435,7 +345,7 @@ class ClientSession:
 
     def _gone(self, now: float, link: Link, code: int, reason: str) -> None:
         self._links.pop(link.number, None)
-        self._lose_requests(link)
+        self._requests.lose(link)
         if link is self._current:
             self._current = None
         elif link is self._coming:
@@ -475,38 +385,9 @@ class ClientSession:
             self._drop(now, link, codes.SILENT.number, f"nothing came from {link.url} for too long")
         else:
             link.ping_at = now + link.ping_s
-            self._send(link, Asked("ping"), messages.Ping)
-
-    # --- sending --------------------------------------------------------------------------------------------------
-
-    def _send(self, link: Link, asked: Asked, make: Make) -> None:
-        self._numbers += 1
-        link.asked[self._numbers] = asked
-        self._out.append(do.Send(link.number, make(self._numbers)))
-
-    def _send_subscribe(self, link: Link, held: Held) -> None:
-        wanted = held.wanted()
-        self._send(
-            link,
-            Asked("subscribe", held.id),
-            lambda n: messages.Subscribe(n, wanted.id, wanted.target, wanted.position),
-        )
-
-    def _send_unsubscribe(self, link: Link, subscription: str) -> None:
-        self._send(link, Asked("unsubscribe", subscription), lambda n: messages.Unsubscribe(n, subscription))
-
-    def _send_waiting(self) -> None:
-        while self._waiting and self._current:
-            key, make = self._waiting.popleft()
-            self._send(self._current, Asked("request", key), make)
+            self._requests.send(link, Asked("ping"), messages.Ping)
 
     # --- the end ---------------------------------------------------------------------------------------------------
-
-    def _lose_requests(self, link: Link) -> None:
-        for asked in link.asked.values():
-            if asked.kind == "request" and asked.key is not None:
-                self._out.append(do.Fail(asked.key, Uncertain("the request")))
-        link.asked.clear()
 
     def _end(self, error: TocsinError | None) -> None:
         if self._is_over:
@@ -515,9 +396,8 @@ class ClientSession:
         for link in list(self._links.values()):
             self._forget(link, NORMAL)
         over = error or SessionEnded(NORMAL, "the application closed it")
-        keys = [held.key for held in self._holdings] + [key for key, _ in self._waiting] + list(self._leaving.values())
+        keys = [*self._subscriptions.keys(), *self._requests.give_up()]
         self._out.extend(do.Fail(key, over) for key in keys if key is not None)
-        self._waiting.clear()
         self._back.at = self._close_at = self._renew_at = self._ack_at = None
         self._out.append(do.End(error))
 
@@ -526,7 +406,8 @@ class ClientSession:
             raise SessionEnded(NORMAL, "the session is closed")
 
     def _actions(self) -> list[Action]:
-        out, self._out = self._out, []
+        out = self._out.copy()
+        self._out.clear()
         return out
 
 

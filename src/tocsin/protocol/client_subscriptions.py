@@ -1,0 +1,135 @@
+"""The subscriptions of a client's session on their way: asked for, standing, refused, tried again, ended.
+
+Subscribing and unsubscribing may be said twice, so whatever a link does not know yet is said to it when it begins to
+serve. A refusal that may pass is followed by another try; any other is the application's concern.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tocsin.config import Client
+from tocsin.errors import BrokerRefused
+from tocsin.protocol import client_actions as do
+from tocsin.protocol import messages
+from tocsin.protocol.client_actions import Action
+from tocsin.protocol.client_link import Asked, Link
+from tocsin.protocol.client_requests import Requests
+from tocsin.protocol.coming_back import ComingBack
+from tocsin.protocol.holdings import Held, Holdings
+from tocsin.protocol.targets import Target
+
+PASSING = frozenset({"unavailable", "limit-exceeded", "internal"})  # refusals that another try may overcome
+
+
+class Subscriptions:
+    """``out`` takes the actions."""
+
+    def __init__(self, settings: Client, back: ComingBack, requests: Requests, out: list[Action]) -> None:
+        self._settings, self._back, self._requests, self._out = settings, back, requests, out
+        self.holdings = Holdings(settings.queue_items, settings.queue_bytes)
+        self._leaving: dict[str, Any] = {}  # to end → the application's key
+        self._retrying: set[str] = set()  # that a broker could not serve for the moment
+
+    def add(self, key: Any, subscription: str, target: Target, position: str | None, link: Link | None) -> None:
+        held = self.holdings.add(subscription, target, position, key)
+        if subscription in self._leaving:
+            self._out.append(do.Answer(self._leaving.pop(subscription), None))
+        if link is not None:
+            self._ask(link, held)
+
+    def end(self, key: Any, subscription: str, link: Link | None) -> None:
+        held = self.holdings.remove(subscription)
+        if held.key is not None:
+            self._out.append(do.Fail(held.key, BrokerRefused("ended", "the application ended the subscription")))
+        self._leaving[subscription] = key
+        if link is not None:
+            self._ask_end(link, subscription)
+
+    def say_all(self, link: Link) -> None:
+        """Say to a link that begins to serve what it does not know yet."""
+        for subscription in self._leaving:
+            self._ask_end(link, subscription)
+        for held in self.holdings:
+            if held.id not in link.standing and held.retry_at is None:
+                self._ask(link, held)
+
+    def stands(self, link: Link, standing: messages.Standing) -> None:
+        held = self.holdings.stand(standing)
+        link.standing.add(standing.id)
+        if held is None:
+            return
+        if held.key is not None:
+            held.key, key = None, held.key
+            self._out.append(do.Answer(key, standing))
+        if len(held.inbox):
+            self._out.append(do.Ready(held.id))
+
+    def refused(self, now: float, subscription: str, error: BrokerRefused) -> None:
+        """Tried again where that may help; otherwise it is the application's concern."""
+        held = self.holdings.find(subscription)
+        if held is None:
+            return
+        if self._may_stand_later(now, held, error.code):
+            held.retry_at = now + (error.retry_after_s or self._back.drawn_s(held.refusals))
+            self._retrying.add(subscription)
+        elif held.key is None:
+            self._stop(held, error)
+        else:
+            self.holdings.remove(subscription)
+            self._out.append(do.Fail(held.key, error))
+
+    def ended(self, message: messages.Ended) -> None:
+        """One that was asked for anew has its answer still to come, and that counts."""
+        held = self.holdings.find(message.id)
+        if held is not None and held.key is None:
+            self._stop(held, BrokerRefused(message.code, message.detail))
+
+    def unsubscribed(self, subscription: str, error: BrokerRefused | None = None) -> None:
+        """The broker has ended it, or has not; one that it does not know is ended, too."""
+        key = self._leaving.pop(subscription, None)
+        if error is None or error.code == "not-found":
+            self._out.append(do.Answer(key, None))
+        else:
+            self._out.append(do.Fail(key, error))
+
+    def try_again(self, now: float, link: Link) -> None:
+        for held in self._retried():
+            if held.retry_at is not None and held.retry_at <= now:
+                held.retry_at = None
+                self._ask(link, held)
+        self._retrying = {held.id for held in self._retried()}
+
+    def due_at(self) -> list[float | None]:
+        """When refused ones are tried again."""
+        return [held.retry_at for held in self._retried()]
+
+    def keys(self) -> list[Any]:
+        """The application's, of what has no answer yet."""
+        return [*(held.key for held in self.holdings), *self._leaving.values()]
+
+    def _stop(self, held: Held, error: BrokerRefused) -> None:
+        self.holdings.remove(held.id)
+        self._out.append(do.Stop(held.id, error, held.inbox.take_all()))
+
+    def _may_stand_later(self, now: float, held: Held, code: str) -> bool:
+        """One that goes on is tried for ever; a new one where a part of the system is away, and for a while."""
+        since = held.refused(now)
+        if held.goes_on:
+            return code in PASSING
+        return code == "unavailable" and now < since + self._settings.subscribe_timeout
+
+    def _retried(self) -> list[Held]:
+        found = (self.holdings.find(subscription) for subscription in self._retrying)
+        return [held for held in found if held and held.retry_at is not None]
+
+    def _ask(self, link: Link, held: Held) -> None:
+        wanted = held.wanted()
+        self._requests.send(
+            link,
+            Asked("subscribe", held.id),
+            lambda n: messages.Subscribe(n, wanted.id, wanted.target, wanted.position),
+        )
+
+    def _ask_end(self, link: Link, subscription: str) -> None:
+        self._requests.send(link, Asked("unsubscribe", subscription), lambda n: messages.Unsubscribe(n, subscription))
