@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -75,7 +76,7 @@ class TopicUpstream:
         self._looks: set[str] = set()  # topics whose stream the hub is about to know
         self._links: dict[str, PeerLink] = {}
         self._settling: dict[str, asyncio.Task[None]] = {}
-        self._claims: dict[str, asyncio.Lock] = {}
+        self._claims: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._tasks = Tasks("topics")
 
     def start(self) -> None:
@@ -238,7 +239,6 @@ class TopicUpstream:
             async with self._claims.setdefault(topic, asyncio.Lock()):
                 if topic not in self._owned:
                     await self._claim(topic)
-            self._claims.pop(topic, None)
         return self._owned.get(topic)
 
     async def _claim(self, topic: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 from support.topic_brokers import SECRET, LocalBroker, Subscriber, agree, brokers
 from tocsin.broker.upstream.cluster import ClusterClient
 from tocsin.broker.upstream.topics import owner_of
-from tocsin.errors import Refused, Unavailable
+from tocsin.errors import LimitExceeded, Refused, Unavailable
 from tocsin.protocol.targets import TopicTarget
 from tocsin.tokens import Principal, mint
 
@@ -203,5 +203,18 @@ def test_a_peer_that_takes_another_for_the_owner_is_told_so() -> None:
                 await a.sources.topics.check(TopicTarget(topic), peer)
             assert mint(SECRET, "b", ["broker:b"], 60)
             assert await b.sources.topics.publish(topic, b"1", peer)
+
+    run(story())
+
+
+def test_topics_beyond_the_limit_are_refused_and_leave_nothing_behind() -> None:
+    async def story() -> None:
+        async with brokers("a", upstream__max_topics="1") as (a,):
+            topics = a.sources.topics
+            await topics.publish("first", b"1", ANN)
+            for number in range(10):
+                with pytest.raises(LimitExceeded):
+                    await topics.publish(f"another {number}", b"1", ANN)
+            assert not topics._claims
 
     run(story())
