@@ -11,12 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 for helpers in (Path(__file__).parent, Path(__file__).parent / "integration"):
     sys.path.insert(0, str(helpers))
+
+settings.register_profile("tocsin", deadline=None)  # how long an example takes is the machine's affair
+settings.load_profile("tocsin")
 
 
 @pytest.fixture(scope="session")
