@@ -282,7 +282,7 @@ class ChannelUpstream:
             try:
                 told |= await self._acknowledge(told)
             except TocsinError as problem:
-                log.info("acknowledging waits: %s", problem)
+                self._tell_away(problem)
 
     async def _acknowledge(self, told: dict[str, str]) -> dict[str, str]:
         news = {name: at for name, at in self._merge.settled().items() if told.get(name) != at}
