@@ -1,9 +1,15 @@
-"""Name in the configuration → policy. A name or an option that is not known stops the program and names the nearest."""
+"""Name in the configuration → policy. A name or an option that is not known stops the program and names the nearest.
+
+Balancing policies are imported when they are asked for: they bring numba and kernels, which somebody who only places
+newcomers need not wait for.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 
@@ -14,6 +20,11 @@ from tocsin.policies.placement.nearest import Nearest
 from tocsin.policies.placement.random import RandomBroker
 from tocsin.policies.placement.round_robin import RoundRobin
 
+if TYPE_CHECKING:
+    from tocsin.policies.multistage.plan import BalancingPolicy
+
+P = TypeVar("P")
+
 PLACEMENT: Mapping[str, type[PlacementPolicy]] = {
     "nearest": Nearest,
     "round_robin": RoundRobin,
@@ -21,20 +32,42 @@ PLACEMENT: Mapping[str, type[PlacementPolicy]] = {
     "least_loaded": LeastLoaded,
 }
 
+BALANCING: Mapping[str, str] = {
+    "ldm": "Ldm",
+    "sdm": "Sdm",
+    "gsh": "Gsh",
+    "xbal": "Xbal",
+    "simsh": "Simsh",
+    "gmove": "Gmove",
+}
+
 
 def placement_policy(name: str, options: Mapping[str, str] | None = None) -> PlacementPolicy:
     """The policy called ``name`` with its parameters as written; ConfigError says what is wrong and what there is."""
-    kind = PLACEMENT.get(name)
-    if kind is None:
-        raise ConfigError(
-            f"placement policy: expected one of {', '.join(PLACEMENT)}, got {name!r}{nearest(name, PLACEMENT)}"
-        )
+    kind = PLACEMENT[_known("placement policy", name, PLACEMENT)]
+    return _made(f"placement policy {name}", kind, options or {})
+
+
+def balancing_policy(name: str, options: Mapping[str, str] | None = None) -> BalancingPolicy:
+    """Likewise for the policies that move subscribers."""
+    found = BALANCING[_known("balancing policy", name, BALANCING)]
+    kind = getattr(import_module(f"tocsin.policies.multistage.{name}"), found)
+    return cast("BalancingPolicy", _made(f"balancing policy {name}", kind, options or {}))
+
+
+def _known(what: str, name: str, there: Mapping[str, Any]) -> str:
+    if name not in there:
+        raise ConfigError(f"{what}: expected one of {', '.join(there)}, got {name!r}{nearest(name, there)}")
+    return name
+
+
+def _made(what: str, kind: type[P], options: Mapping[str, str]) -> P:
     known = [f.name for f in fields(kind)]  # type: ignore[arg-type]
-    for option in options or {}:
+    for option in options:
         if option not in known:
             have = ", ".join(known) if known else "none"
-            raise ConfigError(f"placement policy {name}: options are {have}, got {option!r}{nearest(option, known)}")
+            raise ConfigError(f"{what}: options are {have}, got {option!r}{nearest(option, known)}")
     try:
-        return msgspec.convert(dict(options or {}), kind, strict=False)
-    except msgspec.ValidationError as problem:
-        raise ConfigError(f"placement policy {name}: {problem}") from None
+        return msgspec.convert(dict(options), kind, strict=False)
+    except (msgspec.ValidationError, ValueError) as problem:
+        raise ConfigError(f"{what}: {problem}") from None

@@ -25,12 +25,13 @@ def weigh(offsets: Array, items: Array, rates: Array, weights: Array) -> None:
 
 @kernel(ro(i64), ro(i32), ro(f64), ro(i32), rw(i32), rw(f64))
 def count(offsets: Array, items: Array, rates: Array, assigned: Array, counts: Array, loads: Array) -> None:
-    """Fill empty counters, and loads by equation 5."""
+    """Fill empty counters, and loads by equation 5. Whoever is nowhere (-1) does not count."""
     m = len(loads)
     for i in range(len(assigned)):
         j = assigned[i]
-        for at in range(offsets[i], offsets[i + 1]):
-            counts[items[at] * m + j] += 1
+        if j >= 0:
+            for at in range(offsets[i], offsets[i + 1]):
+                counts[items[at] * m + j] += 1
     for k in range(len(rates)):
         for j in range(m):
             held = counts[k * m + j]

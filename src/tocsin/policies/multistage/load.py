@@ -42,6 +42,12 @@ class LoadModel:
         self.loads = np.zeros(snapshot.m)
         self.recompute()
 
+    @classmethod
+    def emptied(cls, snapshot: Snapshot, sent: Floats) -> LoadModel:
+        """Where a shuffle begins: all are nowhere (-1), except who is pinned and who carries no load."""
+        stays = snapshot.pinned | (sent <= 0)
+        return cls(snapshot, np.where(stays, snapshot.assigned, np.int32(-1)))
+
     def move(self, i: int, target: int) -> int:
         """To ``target``; the broker it came from, so that ``move(i, move(i, j))`` changes nothing."""
         s, source = self.snapshot, int(self.assigned[i])
