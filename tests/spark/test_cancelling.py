@@ -126,7 +126,7 @@ def test_a_drain_ends_the_execution_and_the_next_start_repeats_it(spark: SparkSe
 
 
 def test_a_monster_yields_to_other_channels_and_to_selects(spark: SparkSession, tmp_path: Path) -> None:
-    patient = SETTINGS | {"channels__yield_after": "500ms", "channels__slow_backoff_max": "1m"}
+    patient = SETTINGS | {"channels__yield_after": "2s", "channels__slow_backoff_max": "1m"}
     with running_cluster(tmp_path, spark, **patient) as cluster:
         run(cluster, SCHEMA)
         feed(cluster, "Big", MANY)
