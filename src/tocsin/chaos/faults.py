@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterable, Sequence, Set
+from itertools import combinations
 from random import Random
 
 from tocsin.broker.upstream.topics import owner_of
@@ -191,9 +193,8 @@ class Faults:
 
     def _orphan(self, name: str) -> None:
         """Note which topics ``name`` may own, whatever the others believe of who lives."""
-        views = (self._world.brokers, self._world.running(), [*self._world.serving(), name])
         topics = {wish.name for wish in self._wishes if isinstance(wish, Topic)} | {BURST_TOPIC}
-        self.orphaned |= {topic for topic in topics if any(owner_of(topic, view) == name for view in views)}
+        self.orphaned |= may_own(name, self._world.brokers, self._world.unsteady, topics)
 
     def excuse(self) -> None:
         """Let followers of topics whose owner died have been told of it."""
@@ -208,6 +209,14 @@ class Faults:
         """One that serves, while another one does so as well."""
         serving = self._world.serving()
         return serving[step.whom % len(serving)] if len(serving) > 1 else None
+
+
+def may_own(name: str, brokers: Sequence[str], unsteady: Set[str], topics: Iterable[str]) -> set[str]:
+    """Topics that ``name`` may stamp: brokers that were ever away may be among those who share topics out, or not."""
+    steady = [broker for broker in brokers if broker == name or broker not in unsteady]
+    others = sorted((unsteady & set(brokers)) - {name})
+    views = [[*steady, *some] for count in range(len(others) + 1) for some in combinations(others, count)]
+    return {topic for topic in topics if any(owner_of(topic, view) == name for view in views)}
 
 
 def wishes_of(topics: list[str], kinds: list[str]) -> list[Wish]:

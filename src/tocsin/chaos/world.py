@@ -87,7 +87,8 @@ class World:
         self._parts = {part.name: part for part in parts}
         self._processes: dict[str, Process] = {}
         self._kills: Counter[str] = Counter()
-        self.leaving: set[str] = set()  # brokers that drain or were killed
+        self.leaving: set[str] = set()  # brokers that drain or were killed, and are not ready again
+        self.unsteady: set[str] = set()  # brokers that ever were among these
         self.http = httpx.AsyncClient(timeout=10.0, trust_env=False)
         self._admin = {"Authorization": f"Bearer {host.token('chaos', ['admin'])}"}
 
@@ -127,7 +128,6 @@ class World:
     async def restart(self, name: str) -> None:
         """Have it running and ready; where it is killed meanwhile, whoever did that starts it again."""
         if not self.is_running(name):
-            self.leaving.discard(name)
             self._processes[name] = _started(self._parts[name], self.root)
         kills = self._kills[name]
         try:
@@ -136,16 +136,19 @@ class World:
             if self._kills[name] == kills:
                 raise
         else:
+            self.leaving.discard(name)
             self._journal.tell("started", part=name)
 
     async def kill(self, name: str) -> None:
         self._kills[name] += 1
+        self.unsteady.add(name)
         await asyncio.to_thread(self._processes[name].kill)
         self._journal.tell("killed", part=name)
 
     async def drain(self, name: str) -> int:
         """Ask a broker to go; its exit code."""
         self.leaving.add(name)
+        self.unsteady.add(name)
         self._kills[name] += 1  # it may be starting
         code = await asyncio.to_thread(self._processes[name].stop)
         self._journal.tell("drained", part=name, code=code)
