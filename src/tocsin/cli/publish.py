@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import sys
 import threading
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from itertools import chain
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO
 
 import msgspec
 import typer
@@ -70,8 +71,16 @@ async def _values() -> AsyncIterator[Any]:
                 raise BadArgument(f"line {number}", "a JSON value", str(problem)) from None
 
 
+def _source() -> BinaryIO:
+    """Standard input in a reader of its own, which nobody else waits for at the end."""
+    try:
+        return open(sys.stdin.fileno(), "rb", closefd=False)
+    except io.UnsupportedOperation:  # given by who calls this in his own process
+        return sys.stdin.buffer
+
+
 def _read(lines: asyncio.Queue[bytes], loop: asyncio.AbstractEventLoop) -> None:
-    """Hand over every line, then an empty one; in a reader of its own, which nobody else waits for at the end."""
-    with open(sys.stdin.fileno(), "rb", closefd=False) as source, suppress(RuntimeError):  # the loop has ended
+    """Hand over every line, then an empty one."""
+    with _source() as source, suppress(RuntimeError):  # the loop has ended
         for line in chain(source, [b""]):
             asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()
