@@ -48,6 +48,7 @@ class Reason(StrEnum):
     BALANCED = "balanced already"
     REACHED = "balance reached"
     FILLED = "all assigned"
+    UNCHANGED = "nobody changes place"
     NO_VALID_MOVE = "no valid move"
     MOVE_LIMIT = "limit of moves"
     ONE_BROKER = "one broker"
@@ -175,6 +176,8 @@ def net_plan(
         reasons = np.full(len(moved), code(why if isinstance(why, Reason) else Reason.SHUFFLED))
     else:
         reasons = why[last[moved]]
+    if len(moved) == 0 and ended[0] is Status.DONE:
+        ended = (Status.NOTHING, Reason.UNCHANGED)
     status, reason = ended
     kept = {name: count for name, count in (rejected or {}).items() if count}
     return Plan(policy, status, reason, snapshot, moved, assigned[moved].astype(np.int64), reasons, kept)

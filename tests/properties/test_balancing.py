@@ -1,0 +1,137 @@
+"""Laws of balancing, on random worlds: exact loads, nobody lost, no maximum raised, an end, the same plan again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from balancing_world import dumb_loads
+from tocsin.policies.multistage.bounds import lower_bound, spectral_bound
+from tocsin.policies.multistage.framework import Framework
+from tocsin.policies.multistage.gsh import Gsh
+from tocsin.policies.multistage.ldm import Ldm
+from tocsin.policies.multistage.load import LoadModel, cov
+from tocsin.policies.multistage.memory import Memory
+from tocsin.policies.multistage.plan import Reason, Status
+from tocsin.policies.multistage.snapshot import Snapshot
+from tocsin.policies.multistage.xbal import Xbal
+from tocsin.policies.registry import BALANCING, balancing_policy
+
+INCREMENTAL = ("ldm", "sdm", "xbal", "gmove")
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> Snapshot:
+    """Rates repeat and are often whole, so that ties and mirror images come up; some are pinned, some want nothing."""
+    n, q, m = draw(st.integers(0, 14)), draw(st.integers(1, 8)), draw(st.integers(1, 4))
+    rows = [sorted(draw(st.sets(st.integers(0, q - 1), max_size=4))) for _ in range(n)]
+    rates = draw(st.lists(st.sampled_from([0.0, 1.0, 1.0, 2.0, 3.0, 0.1, 7.5]), min_size=q, max_size=q))
+    equal = draw(st.booleans())
+    return Snapshot(
+        np.cumsum([0, *map(len, rows)]),
+        np.array([k for row in rows for k in row], np.int32),
+        np.array(rates),
+        np.array(draw(st.lists(st.integers(0, m - 1), min_size=n, max_size=n)), np.int32),
+        np.array([1.0] * m if equal else draw(st.lists(st.sampled_from([1.0, 2.0, 4.0]), min_size=m, max_size=m))),
+        np.array(draw(st.lists(st.sampled_from([False, False, False, True]), min_size=n, max_size=n)), bool),
+    )
+
+
+@given(worlds(), st.data())
+@settings(max_examples=60, deadline=None)
+def test_the_fast_model_equals_the_dumb_one(snapshot: Snapshot, data: st.DataObject):
+    model = LoadModel(snapshot)
+    if snapshot.n:
+        step = st.tuples(st.integers(0, snapshot.n - 1), st.integers(0, snapshot.m - 1))
+        for i, target in data.draw(st.lists(step, max_size=20)):
+            source, here, there = model.assigned[i], model.relief(i), model.burden(i, target)
+            before = model.loads.copy()
+            model.move(i, target)
+            if source != target:
+                assert model.loads[source] == pytest.approx(before[source] - here)
+                assert model.loads[target] == pytest.approx(before[target] + there)
+    assert model.loads == pytest.approx(dumb_loads(snapshot, model.assigned))
+    moved = model.loads.copy()
+    model.recompute()
+    assert moved == pytest.approx(model.loads)
+
+
+@pytest.mark.parametrize("name", BALANCING)
+@given(snapshot=worlds(), seed=st.integers(0, 9), stop=st.sampled_from(["0", "0.01", "0.15"]))
+@settings(max_examples=60, deadline=None)
+def test_a_plan(name: str, snapshot: Snapshot, seed: int, stop: str):
+    policy = balancing_policy(name, {} if name == "gsh" else {"stop_cov": stop})
+    plan = policy.plan(snapshot, Random(seed), 0.0)
+    again = policy.plan(snapshot, Random(seed), 0.0)
+    assert plan.reason is not Reason.MOVE_LIMIT
+    assert (plan.order.tolist(), plan.targets.tolist()) == (again.order.tolist(), again.targets.tolist())
+    assert len(set(plan.order.tolist())) == len(plan), "nobody moves twice"
+    assert all(plan.targets != snapshot.assigned[plan.order]), "everybody who moves goes elsewhere"
+    assert not snapshot.pinned[plan.order].any()
+    assert all((plan.assigned >= 0) & (plan.assigned < snapshot.m))
+    _check_explanation(snapshot, plan)
+    if name in INCREMENTAL:
+        assert plan.after.maximum <= plan.before.maximum * (1 + 1e-9)
+
+
+def _check_explanation(snapshot: Snapshot, plan) -> None:
+    """Each move starts from the loads that those before it left, and the last leaves what is true from scratch."""
+    loads = dict(enumerate(dumb_loads(snapshot, snapshot.assigned)))
+    for move in plan.moves():
+        source, target = int(move.source), int(move.target)
+        assert (move.source_before, move.target_before) == pytest.approx((loads[source], loads[target]))
+        loads[source], loads[target] = move.source_after, move.target_after
+    assert list(loads.values()) == pytest.approx(dumb_loads(snapshot, plan.assigned), abs=1e-9)
+    assert plan.after.total == pytest.approx(sum(loads.values()), abs=1e-9)
+
+
+@given(snapshot=worlds(), stop=st.sampled_from([0.0, 0.05, 0.15]))
+@settings(max_examples=60, deadline=None)
+def test_ldm_is_algorithm_1_as_mended(snapshot: Snapshot, stop: float):
+    whole = replace(snapshot, rates=np.round(snapshot.rates), capacities=np.ones(snapshot.m))
+    plan = Ldm(stop).plan(whole, Random(0), 0.0)
+    assert plan.assigned.tolist() == dumb_ldm(whole, stop).tolist()
+
+
+def dumb_ldm(s: Snapshot, stop: float) -> np.ndarray:
+    assigned, sent = s.assigned.copy(), [s.rates[s.items[a:b]].sum() for a, b in pairwise(s.offsets)]
+    while cov(loads := np.array(dumb_loads(s, assigned)), s.capacities) > stop:
+        target, valid = int(loads.argmin()), []
+        for source in sorted(range(s.m), key=lambda j: (-loads[j], -j)):
+            for i in sorted(range(s.n), key=lambda i: (-sent[i], i)):
+                after = np.where(np.arange(s.n) == i, target, assigned)
+                movable = assigned[i] == source != target and sent[i] > 0 and not s.pinned[i]
+                if movable and loads[source] > loads.mean() and dumb_loads(s, after)[target] < loads[source]:
+                    valid.append(after)
+        if not valid:
+            break
+        assigned = valid[0]
+    return assigned
+
+
+@given(worlds(), st.integers(0, 9))
+@settings(max_examples=60, deadline=None)
+def test_no_bound_is_above_what_a_plan_reaches(snapshot: Snapshot, seed: int):
+    reached = balancing_policy("simsh", {"restarts": "3"}).plan(snapshot, Random(seed), 0.0).after.maximum
+    assert lower_bound(snapshot) <= reached * (1 + 1e-9)
+    assert spectral_bound(snapshot) <= reached * (1 + 1e-9)
+
+
+@given(st.lists(worlds(), min_size=1, max_size=4), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_the_framework_never_raises_the_maximum(snapshots: list[Snapshot], greedy: bool):
+    framework = Framework(
+        Xbal(0.01), Gsh() if greedy else balancing_policy("simsh"), 0.01, gamma=0.01, cooldown_s=5.0, window_s=0.0
+    )
+    memory = Memory()
+    for check, snapshot in enumerate(snapshots):
+        verdict, memory = framework.decide(snapshot, memory, Random(0), 10.0 * check)
+        assert all(plan.status is Status.DISCARDED for plan in verdict.discarded)
+        if verdict.plan is not None:
+            assert verdict.plan.after.maximum <= verdict.plan.before.maximum
