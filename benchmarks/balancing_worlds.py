@@ -11,6 +11,7 @@ from tocsin.policies.multistage.snapshot import Snapshot
 SKEW = np.array([2218, 1541, 1366, 1200, 1073, 885, 709, 492, 340, 176]) / 10_000  # one draw of nearest placement
 RATE_BYTES, SPREAD_BYTES, LEAST_BYTES = 20_000.0, 5_000.0, 1_000.0
 INSIDE = 0.9  # interests within the own community, and members of a community at its near broker
+EVENNESS = 1.5  # Dirichlet parameter of communities' sizes, such that GSH stands at 1.41 of the bound
 SUBSCRIPTIONS_A_COMMUNITY = 100
 
 Array = np.ndarray[Any, Any]
@@ -52,7 +53,9 @@ def _world(
     rng = np.random.default_rng(seed)
     counts = rng.integers(each[0], each[1] + 1, n)
     rows = np.repeat(np.arange(n), counts)
-    member = rng.integers(0, communities, n) if communities else np.zeros(n, np.int64)
+    member = np.zeros(n, np.int64)
+    if communities:
+        member = rng.choice(communities, n, p=rng.dirichlet(np.full(communities, EVENNESS)))
     rows, items = _distinct(rng, rows, q, member, communities)
     rates = np.maximum(LEAST_BYTES, rng.normal(RATE_BYTES, SPREAD_BYTES, q))
     assigned = rng.choice(m, n, p=_shares(m))
