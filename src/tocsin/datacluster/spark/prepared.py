@@ -85,6 +85,8 @@ def unprepared(spec: ChannelSpec, drivers: Sequence[str], problem: str) -> Prepa
 
 def bound_sql(sql: str, now: str) -> str:
     """``sql`` with the window's time in place; a column or a text of that name stays what it is."""
+    if "{now}" not in sql:
+        return sql
     return _NOW_OR_NAME.sub(lambda found: now if found[0] == "{now}" else found[0], sql)
 
 
