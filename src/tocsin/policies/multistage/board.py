@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tocsin.policies.multistage import stepping
-from tocsin.policies.multistage.load import LoadModel, weights
+from tocsin.policies.multistage.load import LoadModel
 from tocsin.policies.multistage.plan import Plan, Reason, Status, code, net_plan
 from tocsin.policies.multistage.snapshot import Floats, Ints, Snapshot
 
@@ -25,10 +25,10 @@ REFUSED = (Reason.OVER_SOURCE, Reason.NO_LOAD, Reason.NO_GAIN, Reason.NONE_ACCEP
 class Board:
     """The snapshot's assignment, or that of a model, which it goes on changing. Pinned subscribers are not on it."""
 
-    def __init__(self, snapshot: Snapshot, model: LoadModel | None = None, sent: Floats | None = None) -> None:
+    def __init__(self, snapshot: Snapshot, sent: Floats, model: LoadModel | None = None) -> None:
         self.snapshot = snapshot
         self.model = model or LoadModel(snapshot)
-        self.weights = weights(snapshot) if sent is None else sent
+        self.weights = sent
         order = np.argsort(-self.weights, kind="stable")
         self._order = order[~snapshot.pinned[order]]
         self._falling = self.weights[self._order]
@@ -68,10 +68,8 @@ class Board:
         self._steps, self._why = np.concatenate([self._steps, steps]), np.concatenate([self._why, why])
 
 
-def trivial(snapshot: Snapshot) -> Reason | None:
+def trivial(snapshot: Snapshot, sent: Floats) -> Reason | None:
     """Why there is nothing to balance at all, if so (settled: the paper leaves both out)."""
     if snapshot.m == 1:
         return Reason.ONE_BROKER
-    if not snapshot.rates[snapshot.items].any():
-        return Reason.IDLE
-    return None
+    return None if sent.any() else Reason.IDLE

@@ -26,17 +26,21 @@ def fill(
 ) -> None:
     """Each of ``order`` to the broker that is least loaded then."""
     m = len(loads)
+    levels = loads / capacities
     for i in order:
         lightest = 0
         for j in range(1, m):
-            if loads[j] / capacities[j] < loads[lightest] / capacities[lightest]:
+            if levels[j] < levels[lightest]:
                 lightest = j
+        gained = 0.0
         for at in range(offsets[i], offsets[i + 1]):
             k = items[at]
             cell = k * m + lightest
-            loads[lightest] += rates[k] if counts[cell] > 0 else 2 * rates[k]
+            gained += rates[k] if counts[cell] > 0 else 2 * rates[k]
             counts[cell] += 1
         assigned[i] = lightest
+        loads[lightest] += gained
+        levels[lightest] = loads[lightest] / capacities[lightest]
 
 
 @kernel(ro(i64), ro(i64), ro(i32), ro(f64), ro(f64), ro(f64), rw(i32), rw(i32), rw(f64), f64, f64)
@@ -69,11 +73,13 @@ def restream(
         for j in range(m):
             saved[j] = 0.0
         if home >= 0:
+            lost = 0.0
             for at in range(first, end):
                 k = items[at]
                 cell = k * m + home
                 counts[cell] -= 1
-                loads[home] -= rates[k] if counts[cell] > 0 else 2 * rates[k]
+                lost += rates[k] if counts[cell] > 0 else 2 * rates[k]
+            loads[home] -= lost
             price[home] = np.exp(max(-STEEPEST, min(STEEPEST, kappa * (loads[home] / capacities[home] / tau - 1))))
         for at in range(first, end):
             k = items[at]
@@ -86,9 +92,7 @@ def restream(
             if cost < least:
                 best, least = j, cost
         for at in range(first, end):
-            k = items[at]
-            cell = k * m + best
-            loads[best] += rates[k] if counts[cell] > 0 else 2 * rates[k]
-            counts[cell] += 1
+            counts[items[at] * m + best] += 1
+        loads[best] += 2 * weights[i] - saved[best]
         assigned[i] = best
         price[best] = np.exp(max(-STEEPEST, min(STEEPEST, kappa * (loads[best] / capacities[best] / tau - 1))))

@@ -27,7 +27,7 @@ from random import Random
 
 from tocsin.policies.multistage.board import trivial
 from tocsin.policies.multistage.checks import above, at_least
-from tocsin.policies.multistage.load import LoadModel, cov
+from tocsin.policies.multistage.load import LoadModel, cov, weights
 from tocsin.policies.multistage.memory import Memory
 from tocsin.policies.multistage.plan import BalancingPolicy, Plan, Reason, Status
 from tocsin.policies.multistage.simsh import Simsh
@@ -88,7 +88,7 @@ class Framework:
         loads = LoadModel(snapshot).loads if measured is None else measured
         memory = memory.observed(snapshot, loads, now, self.window_s, self.trend_s)
         mean, spread = float(memory.loads.mean()), cov(memory.loads, snapshot.capacities)
-        reason = trivial(snapshot) or self._waits(memory, now)
+        reason = trivial(snapshot, weights(snapshot)) or self._waits(memory, now)
         if reason is not None:
             return Verdict(Action.NOTHING, reason, mean, spread), memory
         verdict = self._tried(snapshot, memory, rng, now, mean, spread)

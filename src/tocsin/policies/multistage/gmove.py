@@ -35,11 +35,12 @@ class Gmove:
         at_least("nu", self.nu, 0)
 
     def plan(self, snapshot: Snapshot, rng: Random, now: float) -> Plan:
-        if reason := trivial(snapshot):
+        sent = weights(snapshot)
+        if reason := trivial(snapshot, sent):
             return nothing("gmove", snapshot, reason)
-        model, sent = LoadModel(snapshot), weights(snapshot)
+        model = LoadModel(snapshot)
         moved = self._grouped(model, sent)
-        board = Board(snapshot, model, sent)
+        board = Board(snapshot, sent, model)
         board.note(moved, Reason.WITH_GROUP)
         return board.plan("gmove", Xbal(self.stop_cov).repair(board))
 

@@ -25,9 +25,9 @@ from tocsin.policies.multistage.snapshot import Snapshot
 @dataclass(frozen=True, slots=True)
 class Gsh:
     def plan(self, snapshot: Snapshot, rng: Random, now: float) -> Plan:
-        if reason := trivial(snapshot):
-            return nothing("gsh", snapshot, reason)
         sent = weights(snapshot)
+        if reason := trivial(snapshot, sent):
+            return nothing("gsh", snapshot, reason)
         model = LoadModel.emptied(snapshot, sent)
         order = np.argsort(-sent, kind="stable")
         order = order[(sent[order] > 0) & ~snapshot.pinned[order]]

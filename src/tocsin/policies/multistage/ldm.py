@@ -23,6 +23,7 @@ from random import Random
 from tocsin.policies.multistage import stepping
 from tocsin.policies.multistage.board import Board, trivial
 from tocsin.policies.multistage.checks import at_least
+from tocsin.policies.multistage.load import weights
 from tocsin.policies.multistage.plan import Plan, nothing
 from tocsin.policies.multistage.snapshot import Snapshot
 
@@ -37,7 +38,8 @@ class Ldm:
         at_least("stop_cov", self.stop_cov, 0)
 
     def plan(self, snapshot: Snapshot, rng: Random, now: float) -> Plan:
-        if reason := trivial(snapshot):
+        sent = weights(snapshot)
+        if reason := trivial(snapshot, sent):
             return nothing("ldm", snapshot, reason)
-        board = Board(snapshot)
+        board = Board(snapshot, sent)
         return board.plan("ldm", board.run(stepping.descend, self.stop_cov, 1.0, 0))

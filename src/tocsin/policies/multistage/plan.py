@@ -167,15 +167,12 @@ def net_plan(
 ) -> Plan:
     """The plan from one assignment to another. Whoever moved and came back does not move (settled: line 18 of
     Algorithm 1 would overwrite). ``steps`` are subscribers as they moved, with ``why`` each; the last time counts."""
-    moved = np.flatnonzero(assigned != snapshot.assigned)
-    if steps is not None:
-        last = np.full(snapshot.n, -1, np.int64)
-        last[steps] = np.arange(len(steps))
-        moved = moved[np.argsort(last[moved], kind="stable")]
-    if isinstance(why, Reason) or steps is None:
-        reasons = np.full(len(moved), code(why if isinstance(why, Reason) else Reason.SHUFFLED))
-    else:
-        reasons = why[last[moved]]
+    steps = np.arange(snapshot.n) if steps is None else steps
+    last = np.empty(snapshot.n, np.int64)
+    last[steps] = np.arange(len(steps))
+    counts = (last[steps] == np.arange(len(steps))) & (assigned[steps] != snapshot.assigned[steps])
+    moved = steps[counts]
+    reasons = np.full(len(moved), code(why)) if isinstance(why, Reason) else why[counts]
     if len(moved) == 0 and ended[0] is Status.DONE:
         ended = (Status.NOTHING, Reason.UNCHANGED)
     status, reason = ended

@@ -16,6 +16,7 @@ from random import Random
 from tocsin.policies.multistage import stepping
 from tocsin.policies.multistage.board import Board, trivial
 from tocsin.policies.multistage.checks import above, at_least
+from tocsin.policies.multistage.load import weights
 from tocsin.policies.multistage.plan import Plan, nothing
 from tocsin.policies.multistage.snapshot import Snapshot
 
@@ -30,7 +31,8 @@ class Sdm:
         above("accept_below", self.accept_below, 0)
 
     def plan(self, snapshot: Snapshot, rng: Random, now: float) -> Plan:
-        if reason := trivial(snapshot):
+        sent = weights(snapshot)
+        if reason := trivial(snapshot, sent):
             return nothing("sdm", snapshot, reason)
-        board = Board(snapshot)
+        board = Board(snapshot, sent)
         return board.plan("sdm", board.run(stepping.descend, self.stop_cov, self.accept_below, 1))

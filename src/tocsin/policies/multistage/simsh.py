@@ -49,9 +49,9 @@ class Simsh:
             above("passes", kappa, 0)
 
     def plan(self, snapshot: Snapshot, rng: Random, now: float) -> Plan:
-        if reason := trivial(snapshot):
-            return nothing("simsh", snapshot, reason)
         sent = weights(snapshot)
+        if reason := trivial(snapshot, sent):
+            return nothing("simsh", snapshot, reason)
         movable = (sent > 0) & ~snapshot.pinned
         chance = np.random.default_rng(rng.getrandbits(64))
         found = [self._shuffled(snapshot, sent, movable, chance) for _ in range(self.restarts)]
@@ -68,7 +68,7 @@ class Simsh:
                 *(order, s.offsets, s.items, s.rates, sent, s.capacities),
                 *(model.assigned, model.counts, model.loads, kappa, tau),
             )
-        Xbal(self.stop_cov).repair(Board(s, model, sent))
+        Xbal(self.stop_cov).repair(Board(s, sent, model))
         return model
 
 

@@ -22,6 +22,7 @@ from random import Random
 from tocsin.policies.multistage import stepping
 from tocsin.policies.multistage.board import Board, trivial
 from tocsin.policies.multistage.checks import above, at_least
+from tocsin.policies.multistage.load import weights
 from tocsin.policies.multistage.plan import Plan, Reason, Status, nothing
 from tocsin.policies.multistage.snapshot import Snapshot
 
@@ -48,9 +49,10 @@ class Xbal:
         above("least_gain", 1 if self.least_gain is None else self.least_gain, 0)
 
     def plan(self, snapshot: Snapshot, rng: Random, now: float) -> Plan:
-        if reason := trivial(snapshot):
+        sent = weights(snapshot)
+        if reason := trivial(snapshot, sent):
             return nothing("xbal", snapshot, reason)
-        board = Board(snapshot)
+        board = Board(snapshot, sent)
         return board.plan("xbal", self.repair(board))
 
     def repair(self, board: Board) -> tuple[Status, Reason]:
