@@ -67,9 +67,9 @@ def _world(
 
 
 def _distinct(rng: np.random.Generator, rows: Array, q: int, member: Array, communities: int) -> tuple[Array, Array]:
-    """Draw for each row, and draw again what a row has twice; the few left after six rounds are dropped."""
+    """Draw for each row, and draw again what a row has twice; the few left after two rounds are dropped."""
     keys = rows * q + _draw(rng, member[rows], q, communities)
-    for _ in range(6):
+    for _ in range(2):
         keys.sort()
         twice = np.flatnonzero(np.diff(keys) == 0)
         again = keys[twice] // q

@@ -6,7 +6,7 @@ newcomers need not wait for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -21,6 +21,7 @@ from tocsin.policies.placement.random import RandomBroker
 from tocsin.policies.placement.round_robin import RoundRobin
 
 if TYPE_CHECKING:
+    from tocsin.policies.multistage.framework import Framework
     from tocsin.policies.multistage.plan import BalancingPolicy
 
 P = TypeVar("P")
@@ -55,6 +56,23 @@ def balancing_policy(name: str, options: Mapping[str, str] | None = None) -> Bal
     return cast("BalancingPolicy", _made(f"balancing policy {name}", kind, options or {}))
 
 
+def balancing_framework(
+    migrate: BalancingPolicy | None, shuffle: BalancingPolicy | None, options: Mapping[str, str] | None = None
+) -> Framework:
+    """The framework that chooses between these two, with its thresholds and times as written."""
+    from tocsin.policies.multistage.framework import Framework
+
+    kinds = {f.name: type(f.default) for f in fields(Framework) if isinstance(f.default, float | bool)}
+    _check_options("balancing", kinds, options or {})
+    try:
+        given: dict[str, Any] = {
+            name: msgspec.convert(value, kinds[name], strict=False) for name, value in (options or {}).items()
+        }
+        return Framework(migrate, shuffle, **given)
+    except ValueError as problem:
+        raise ConfigError(f"balancing: {problem}") from None
+
+
 def _known(what: str, name: str, there: Mapping[str, Any]) -> str:
     if name not in there:
         raise ConfigError(f"{what}: expected one of {', '.join(there)}, got {name!r}{nearest(name, there)}")
@@ -62,12 +80,15 @@ def _known(what: str, name: str, there: Mapping[str, Any]) -> str:
 
 
 def _made(what: str, kind: type[P], options: Mapping[str, str]) -> P:
-    known = [f.name for f in fields(kind)]  # type: ignore[arg-type]
+    _check_options(what, [f.name for f in fields(kind)], options)  # type: ignore[arg-type]
+    try:
+        return msgspec.convert(dict(options), kind, strict=False)
+    except ValueError as problem:
+        raise ConfigError(f"{what}: {problem}") from None
+
+
+def _check_options(what: str, known: Collection[str], options: Mapping[str, str]) -> None:
     for option in options:
         if option not in known:
             have = ", ".join(known) if known else "none"
             raise ConfigError(f"{what}: options are {have}, got {option!r}{nearest(option, known)}")
-    try:
-        return msgspec.convert(dict(options), kind, strict=False)
-    except (msgspec.ValidationError, ValueError) as problem:
-        raise ConfigError(f"{what}: {problem}") from None

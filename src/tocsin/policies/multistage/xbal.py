@@ -11,7 +11,8 @@ swap. Nothing may reach the source's level, so the maximum never rises, and the 
 step, so that it ends and cannot oscillate. While the gap is more than ``bulk`` heaviest subscribers wide, a fourth of
 the candidates will do.
 
-``least_gain`` unset is 1e-6, and 1e-3 from a hundred brokers on, where swaps for less take minutes.
+``least_gain`` unset is 1e-6, and 1e-3 from a hundred brokers on, where swaps for less take minutes; from 10,000
+subscribers on it falls with their number, as what one of them can gain does.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from tocsin.policies.multistage.plan import Plan, Reason, Status, nothing
 from tocsin.policies.multistage.snapshot import Snapshot
 
 MANY_BROKERS = 100
+MANY_SUBSCRIBERS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +59,10 @@ class Xbal:
 
     def repair(self, board: Board) -> tuple[Status, Reason]:
         """Go on with what another policy began."""
-        capacities = board.snapshot.capacities
-        least = self.least_gain or (1e-3 if len(capacities) >= MANY_BROKERS else 1e-6)
+        s = board.snapshot
+        least = self.least_gain or (1e-3 if s.m >= MANY_BROKERS else 1e-6) * min(1.0, MANY_SUBSCRIBERS / s.n)
         return board.run(
             stepping.repair,
             *(self.stop_cov, self.power, self.reach, self.lightest, self.bulk),
-            least * float(capacities.mean()),
+            least * float(s.capacities.mean()),
         )

@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 from balancing_world import world
+from tocsin.errors import ConfigError
 from tocsin.policies.multistage.framework import Action, Framework
 from tocsin.policies.multistage.gsh import Gsh
 from tocsin.policies.multistage.ldm import Ldm
 from tocsin.policies.multistage.memory import Memory
 from tocsin.policies.multistage.plan import Reason, Status
 from tocsin.policies.multistage.snapshot import Snapshot
+from tocsin.policies.registry import balancing_framework
 
 SLIGHT = world("a: s=A t=B u=C | b: v=D w=E", A=2, B=2, C=2, D=2, E=1)  # loads 12 and 6: cov 1/3
 EXTREME = world("a: s=A t=B u=C v=D | b:", A=2, B=2, C=2, D=2)  # loads 16 and 0: cov 1
@@ -107,6 +109,26 @@ def test_the_usual_mean_follows_slowly():
     _, memory = decided(quiet, SLIGHT, 0.0, measured=np.array([10.0, 10.0]))
     _, memory = decided(quiet, SLIGHT, 50.0, memory, measured=np.array([20.0, 20.0]))
     assert memory.usual_mean == pytest.approx(10 + 10 * (1 - np.exp(-0.5)))
+
+
+def test_options_are_the_thresholds_as_written():
+    made = balancing_framework(Ldm(0.1), None, {"alpha": "0.2", "relative": "true", "rest_s": "60"})
+    assert made == Framework(Ldm(0.1), None, alpha=0.2, relative=True, rest_s=60.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        pytest.param({"alfa": "0.2"}, "did you mean 'alpha'?", id="a misspelt threshold"),
+        pytest.param({"migrate": "ldm"}, "options are alpha", id="what is no option"),
+        pytest.param({"alpha": "much"}, "balancing: ", id="a value of another type"),
+        pytest.param({"alpha": "0.01"}, "at most alpha", id="thresholds that contradict"),
+    ],
+)
+def test_options_that_are_not_known_are_refused(options: dict, said: str):
+    with pytest.raises(ConfigError, match="balancing") as caught:
+        balancing_framework(Ldm(0.1), Gsh(), options)
+    assert said in str(caught.value)
 
 
 @pytest.mark.parametrize(
