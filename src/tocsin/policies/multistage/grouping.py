@@ -16,6 +16,7 @@ from tocsin.jit import boolean, f64, helper, i32, i64, kernel, ro, rw
 Array = Any
 
 ROUNDING = 1e-12
+NONE = np.int64(-1)  # typed, or helpers would be compiled for the literal too
 WORLD = (ro(i64), ro(i32), ro(f64), ro(f64), ro(f64))  # offsets, items, rates, weights, capacities
 TARGETS = 3  # lightest brokers tried for each group
 
@@ -237,7 +238,7 @@ def regroup(
             break
         _sort(by_level, loads, capacities)
         b = by_level[m - 1]
-        best, goes_to, sheds = np.inf, -1, 0.0
+        best, goes_to, sheds = np.inf, NONE, 0.0
         for at in range(min(TARGETS, m - 1)):
             d = by_level[at]
             amount = min(loads[b] - mean * capacities[b], mean * capacities[d] - loads[d])

@@ -23,6 +23,7 @@ REACHED, STUCK, TOO_MANY = 0, 1, 2
 TO_LIGHTEST, TO_SIMILAR, BEST_FIT, SWAPPED = 0, 1, 2, 3  # why a step was made
 OVER, EMPTY, POOR, SHUT = 0, 1, 2, 3  # why a candidate was refused
 ROUNDING = 1e-12
+NONE = np.int64(-1)  # typed, or helpers would be compiled for the literal too
 ONE, ALL = np.uint64(1), np.uint64(0xFFFFFFFFFFFFFFFF)
 
 WORLD = (ro(i64), ro(i32), ro(f64), ro(f64), ro(f64))  # offsets, items, rates, weights, capacities
@@ -117,19 +118,19 @@ def _following(words: Array, summary: Array, base: int, above: int, layer: int, 
 def _preceding(words: Array, summary: Array, base: int, above: int, rank: int) -> int:
     """The last rank set up to ``rank``, or -1."""
     if rank < 0:
-        return -1
+        return NONE
     word = words[base + (rank >> 6)] & (ALL >> np.uint64(63 - (rank & 63)))
     if word != 0:
         return (rank & ~63) + _highest(word)
     at = (rank >> 6) - 1
     if at < 0:
-        return -1
+        return NONE
     high = at >> 6
     top = summary[above + high] & (ALL >> np.uint64(63 - (at & 63)))
     while top == 0:
         high -= 1
         if high < 0:
-            return -1
+            return NONE
         top = summary[above + high]
     at = (high << 6) + _highest(top)
     return (at << 6) + _highest(words[base + at])
@@ -262,7 +263,7 @@ def descend(
         if cov <= until:
             return REACHED, done
         _sort(by_level, loads, capacities)
-        chosen, goes_to, source = -1, -1, -1
+        chosen, goes_to, source = NONE, NONE, NONE
         for heavy in range(m - 1, 0, -1):
             source = by_level[heavy]
             level = loads[source] / capacities[source] * (1 - ROUNDING)
@@ -350,7 +351,7 @@ def _best_single(
     level, lower = board.loads[b] / world.capacities[b], board.loads[d] / world.capacities[d]
     ideal = (level - lower) / (1 / world.capacities[b] + 1 / world.capacities[d])
     before = world.capacities[b] * (level / top) ** power + world.capacities[d] * (lower / top) ** power
-    best, found = 0.0, -1
+    best, found = 0.0, NONE
     middle = _first_lighter(ranked.falling, ideal)
     for side in range(2):
         rank = middle if side == 0 else middle - 1
@@ -388,8 +389,8 @@ def _best_swap(
     level, lower = board.loads[b] / world.capacities[b], board.loads[d] / world.capacities[d]
     ideal = (level - lower) / (1 / world.capacities[b] + 1 / world.capacities[d])
     before = world.capacities[b] * (level / top) ** power + world.capacities[d] * (lower / top) ** power
-    best, found, other = 0.0, -1, -1
-    rank = -1
+    best, found, other = 0.0, NONE, NONE
+    rank = NONE
     for turn in range(min(tries, end)):
         rank = _following(
             ranked.words, ranked.summary, b * width, b * layer, layer, max(rank + 1, turn * end // tries), end
@@ -460,7 +461,7 @@ def repair(
             b = by_level[heavy]
             if loads[b] / capacities[b] <= mean:
                 break
-            best, chosen, target, other = least_gain, -1, -1, -1
+            best, chosen, target, other = least_gain, NONE, NONE, NONE
             for at in range(min(far, heavy)):
                 gain, rank = _best_single(b, by_level[at], top, power, near, world, board, ranked, refused)
                 if gain > best:
