@@ -15,7 +15,9 @@ import os
 import statistics
 import tempfile
 import time
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -231,8 +233,13 @@ def equality(cluster: Cluster, news: News, rounds: int, table: Table) -> float:
 
 
 def subscribe(cluster: Cluster, live: Channel, keys: np.ndarray[Any, Any]) -> None:
-    for chunk in np.array_split(keys, max(1, len(keys) // 50_000)):
+    """In batches, two at a time: one is checked while the other is written."""
+
+    def add(chunk: np.ndarray[Any, Any]) -> None:
         cluster.subscribe(live.spec.name, "bench", [Wanted([str(k)]) for k in chunk], ME)
+
+    with ThreadPoolExecutor(2) as pool:
+        deque(pool.map(add, np.array_split(keys, max(1, len(keys) // 25_000))), maxlen=0)
 
 
 def per_subscription(cluster: Cluster, news: News, table: Table) -> float:
