@@ -27,5 +27,5 @@ def write_then_apply(ledger: Transactions, work: Callable[[Tx], T], apply: Calla
         except BaseException as problem:
             applied.set_exception(problem)
 
-    ledger.submit(work).add_done_callback(settle)
+    ledger.submit(work, settle)
     return applied.result()

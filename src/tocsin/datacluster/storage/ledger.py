@@ -93,17 +93,16 @@ class Ledger:
         self._thread = threading.Thread(target=self._run, name="ledger", daemon=True)
         self._thread.start()
 
-    def submit(self, work: Callable[[Tx], T]) -> Future[T]:
-        return self.submit_all([work])[0]
+    def submit(self, work: Callable[[Tx], T], settled: Callable[[Future[T]], None] | None = None) -> Future[T]:
+        future: Future[T] = Future()
+        if settled is not None:
+            future.add_done_callback(settled)  # before the writer knows of it, so that the writer's thread calls it
+        self._enqueue([_Job(work, future)])
+        return future
 
     def submit_all(self, works: Sequence[Callable[[Tx], T]]) -> list[Future[T]]:
-        if threading.current_thread() is self._thread:
-            raise RuntimeError("a ledger work must not start another one; pass its Tx on")
         futures: list[Future[T]] = [Future() for _ in works]
-        with self._lock:
-            self._check_open()
-            self._check_writing()
-            self._queue.put([_Job(work, future) for work, future in zip(works, futures, strict=True)])
+        self._enqueue([_Job(work, future) for work, future in zip(works, futures, strict=True)])
         return futures
 
     def write(self, work: Callable[[Tx], T]) -> T:
@@ -132,6 +131,14 @@ class Ledger:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _enqueue(self, jobs: list[_Job]) -> None:
+        if threading.current_thread() is self._thread:
+            raise RuntimeError("a ledger work must not start another one; pass its Tx on")
+        with self._lock:
+            self._check_open()
+            self._check_writing()
+            self._queue.put(jobs)
 
     def _check_open(self) -> None:
         if self._closed:

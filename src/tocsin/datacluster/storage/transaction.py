@@ -44,8 +44,11 @@ class Transactions(Protocol):
         """Run ``work`` and return its answer once it is durable; if it raises, it changed nothing."""
         ...
 
-    def submit(self, work: Callable[[Tx], T]) -> Future[T]:
-        """As ``write``, without waiting. The future's callbacks must be short."""
+    def submit(self, work: Callable[[Tx], T], settled: Callable[[Future[T]], None] | None = None) -> Future[T]:
+        """As ``write``, without waiting. ``settled`` is called in the order of the writes, and must be short.
+
+        A callback that is added to the future afterwards may come after those of later writes.
+        """
         ...
 
     def submit_all(self, works: Sequence[Callable[[Tx], T]]) -> list[Future[T]]:
