@@ -40,10 +40,11 @@ format: $(READY) ## Format the code and repair what the linter can
 	@$(VENV)/bin/ruff check --fix .
 	@$(VENV)/bin/ruff format .
 
-bench: $(READY) ## Measure channels, subscriptions and fan-out beside others; ARGS=--quick for the short form
+bench: $(READY) ## Measure channels, subscriptions, fan-out and balancing beside others; ARGS=--quick for the short form
 	@$(WITH_JAVA) $(PY) benchmarks/channels.py $(ARGS)
 	@$(PY) benchmarks/subscriptions.py $(ARGS)
 	@$(PY) benchmarks/fanout.py $(ARGS)
+	@$(PY) benchmarks/balancing.py $(ARGS)
 
 papers: $(READY) ## Check the sentences of the papers that the code implements
 	@.ci/pytest-dirs $(PYTEST) -- tests/papers
