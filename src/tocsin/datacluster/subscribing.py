@@ -117,7 +117,8 @@ class Subscribing:
             mine = [r for r in removed if r.channel_id == channel_id]
             channel = self._channels.by_id(channel_id)
             if channel is not None:
-                channel.subscriptions.remove(_ids([r.backend_no for r in mine if r.backend_gone]), len(mine))
+                gone_for_all = {r.backend_no for r in mine if r.backend_gone}  # once, though several held it
+                channel.subscriptions.remove(_ids(sorted(gone_for_all)), len(mine))
                 for broker_id in {r.broker_id for r in mine}:
                     gone = [r.backend_no for r in mine if r.broker_id == broker_id and r.is_detached]
                     channel.subscriptions.attachments.detach(broker_id, _ids(gone))

@@ -103,3 +103,11 @@ def test_one_sees_ones_own_subscriptions_and_those_on_ones_brokers(
     subscribe(world, ann("subscribe:Mine"), "ann", 1, id="a")
     subscribe(world, Principal("eve", ("subscribe:Mine",)), "eve", 1, id="e", broker="south")
     assert [s.id for s in world.subscribing.list(who, None, None, 10, None)] == seen
+
+
+def test_equal_subscriptions_ended_together_are_one_parameter_set_less(world: Subscribed) -> None:
+    held = [subscribe(world, LOCAL_ADMIN, "ann", 1, broker=broker) for broker in ("north", "north", "south")]
+    subscribe(world, LOCAL_ADMIN, "bob", 1)
+    assert world.subscribing.unsubscribe(held, LOCAL_ADMIN) == 3
+    subscribers = world.channel.subscriptions
+    assert (subscribers.subscriptions, subscribers.backends) == (1, 1)
