@@ -68,11 +68,11 @@ distclean: clean ## Remove the environment and fetched jars as well
 
 $(READY): pyproject.toml constraints.txt | $(PY)
 	@echo "Installing Tocsin and its tools into $(VENV) (a few minutes the first time) ..."
-	@$(PIP_INSTALL) -e '.[broker,cluster,coordinator,dev]'
+	@$(PIP_INSTALL) -e '.[broker,cluster,coordinator,lab,dev]'
 	@touch $@
 
 $(KAFKA_READY): $(READY)
-	@$(PIP_INSTALL) -e '.[broker,cluster,coordinator,kafka,dev]'
+	@$(PIP_INSTALL) -e '.[broker,cluster,coordinator,kafka,lab,dev]'
 	@touch $@
 
 $(PY):

@@ -1,0 +1,1 @@
+"""The lab: a simulator that drives the policies we ship, and the papers' figures drawn with it."""
