@@ -14,6 +14,7 @@ from tocsin.cli.output import print_json
 from tocsin.errors import BadArgument, Unavailable
 from tocsin.units import parse_duration
 
+_CAPABILITIES = (*tokens.PLAIN_ACTIONS, *(f"{action}:NAME" for action in tokens.NAMED_ACTIONS))
 _PIN_FORM = "CHANNEL:PARAMETER=CLAIM[,PARAMETER=CLAIM]"
 
 
@@ -21,7 +22,7 @@ def token(
     subject: Annotated[str, typer.Argument(help="Whom the token names.")],
     can: Annotated[
         list[str] | None,
-        typer.Option(help="admin, read, ingest:NAME, subscribe:NAME or broker:NAME; * for any name. Repeatable."),
+        typer.Option(help=f"{', '.join(_CAPABILITIES)}; * for any name. Repeatable."),
     ] = None,
     pin: Annotated[
         list[str] | None,

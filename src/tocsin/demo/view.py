@@ -114,8 +114,9 @@ def _lag_lines(summary: Summary) -> list[str]:
     if not summary.has_lagged:
         return []
     cut = ", and was cut short" if summary.is_cut else ""
+    passed_s = summary.seconds + summary.held_s
     return [
-        f"This machine lagged: the feed was held back for {summary.held_s:.0f} of {summary.seconds:.0f} s{cut}. "
+        f"This machine lagged: the feed was held back for {summary.held_s:.0f} of {passed_s:.0f} s{cut}. "
         "The latencies above are those of a machine that was too busy."
     ]
 

@@ -7,7 +7,7 @@ from tocsin import __version__
 from tocsin.config import Config
 from tocsin.errors import BadArgument, ConfigError, Unavailable
 from tocsin.settings.describe import as_markdown
-from tocsin.tokens import ensure_secret, read_secret, verify
+from tocsin.tokens import NAMED_ACTIONS, PLAIN_ACTIONS, ensure_secret, read_secret, verify
 
 TABLE = {"kind": "table", "message": "", "columns": ["name", "n"], "rows": [["Fires", 3], [None, 4]], "truncated": True}
 DATASET = {"name": "Reports", "columns": [{"name": "id", "type": "BIGINT"}, {"name": "x", "type": "DOUBLE"}]}
@@ -64,6 +64,12 @@ def test_config_docs_prints_the_reference(run):
 @pytest.mark.parametrize("text", ["cluster.port", "=", ""])
 def test_a_malformed_override_is_told(run, text):
     assert isinstance(run("config", "show", "--set", text).exception, ConfigError)
+
+
+def test_the_help_of_token_names_every_capability(run):
+    shown = run("token", "--help").output
+    assert all(f"{action}:NAME" in shown for action in NAMED_ACTIONS)
+    assert all(action in shown for action in PLAIN_ACTIONS)
 
 
 def test_a_token_is_made_with_capabilities_pins_and_claims(run, tmp_path):

@@ -75,7 +75,7 @@ def test_the_summary_says_what_was_shared_and_that_ticks_are_waited_for():
 @pytest.mark.parametrize(
     ("summary", "said", "not_said"),
     [
-        (replace(SUMMARY, held_s=9.0), "held back for 9 of 45 s. The latencies above", "cut short"),
+        (replace(SUMMARY, held_s=9.0), "held back for 9 of 54 s. The latencies above", "cut short"),
         (replace(SUMMARY, held_s=9.0, is_cut=True), "was cut short", "failed"),
         (replace(SUMMARY, problems=("ByKind: …",)), "Records", "none missing"),
         (replace(SUMMARY, channels=[replace(LINE, failed=2)]), "2 executions failed and were repeated", "lagged"),
