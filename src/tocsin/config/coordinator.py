@@ -30,6 +30,25 @@ class Coordinator:
     )
     placement: str = text("nearest", "Policy that places newcomers: nearest, round_robin, random or least_loaded.")
     placement_options: Mapping[str, str] = table("Parameters of the placement policy, by their names.")
+    migrate: str = text(
+        "xbal",
+        "Policy that moves some users when brokers are unevenly loaded: xbal, ldm, sdm or gmove; empty for none.",
+    )
+    migrate_options: Mapping[str, str] = table("Parameters of the policy that migrates, by their names.")
+    shuffle: str = text(
+        "simsh", "Policy that arranges everyone anew when they are very unevenly loaded: simsh or gsh; empty for none."
+    )
+    shuffle_options: Mapping[str, str] = table("Parameters of the policy that shuffles, by their names.")
+    balancing_options: Mapping[str, str] = table(
+        "Thresholds and times of balancing, by their names; unset, `beta` and `theta` are 10000 and `gamma` is 1."
+    )
+    balance_every: Seconds = duration(
+        "30s", "How often it is decided whether to move users for balance.", low="100ms", high="1d"
+    )
+    moves_per_plan: int = integer(
+        10_000, "Moves in one plan for balance; a longer shuffle is not begun.", low=1, high=10**6
+    )
+    kept_decisions: int = integer(1_000, "Decisions about balance remembered.", low=1, high=10**6)
     report_interval: Seconds = duration("1s", "How often brokers report.", low="50ms", high="1m")
     tick: Seconds = duration(
         "250ms", "How often the coordinator looks who lives and what is due.", low="10ms", high="5s"

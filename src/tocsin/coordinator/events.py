@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tocsin.coordinator.choices import BalancingChoice
+from tocsin.coordinator.plans import PlanKind
 from tocsin.policies.base import Point
 from tocsin.protocol.coordination import Instruction, Registration, Report
 from tocsin.protocol.messages import Wanted
@@ -90,15 +92,19 @@ class UserRemoved:
 
 @dataclass(frozen=True, slots=True)
 class WantedMove:
+    """With ``source``, which is where whoever planned saw the user: only if it is still there, and not on a move."""
+
     user: str
     to: str
     reason: str
+    source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PlanProposed:
     moves: Sequence[WantedMove]
     cause: str
+    kind: PlanKind = PlanKind.ASKED
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +117,12 @@ class PolicyChosen:
 
 
 @dataclass(frozen=True, slots=True)
+class BalancingChosen:
+    choice: BalancingChoice
+    configured: str
+
+
+@dataclass(frozen=True, slots=True)
 class Ticked:
     """``elapsed_s`` have passed since the last tick, however long the machine kept us waiting."""
 
@@ -119,7 +131,8 @@ class Ticked:
 
 Event = (
     BrokerRegistered | BrokerReported | BrokerRefused | BrokerDetached | BrokerDistrusted | DrainAsked | BrokerRemoved
-    | PlacementAsked | SubscriptionKept | SubscriptionEnded | UserRemoved | PlanProposed | PolicyChosen | Ticked
+    | PlacementAsked | SubscriptionKept | SubscriptionEnded | UserRemoved | PlanProposed | PolicyChosen
+    | BalancingChosen | Ticked
 )  # fmt: skip
 
 # --- effects -----------------------------------------------------------------------------------------

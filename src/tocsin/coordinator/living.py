@@ -9,11 +9,10 @@ from tocsin.coordinator.events import Ask, Detach, Forget, Restart, WantedMove
 from tocsin.coordinator.liveness import Signs, Verdict
 from tocsin.coordinator.moving import Moving
 from tocsin.coordinator.placing import Placing
+from tocsin.coordinator.plans import Plan, PlanKind
 from tocsin.coordinator.world import Did, World
 from tocsin.errors import NotFound
 from tocsin.protocol.coordination import Registration
-
-DRAIN = "drain"
 
 
 class Living:
@@ -167,7 +166,7 @@ class Living:
         world = self._world
         if broker.is_ended or not broker.become(BrokerState.DRAINING):
             return
-        broker.plan = world.new_plan(f"{DRAIN} {broker.name}").id
+        broker.plan = self._new_plan(broker).id
         world.brokers.touch(broker.name)
         world.tell_topology()
         self._moving.destination_lost(broker.name, "the destination drains")
@@ -194,9 +193,14 @@ class Living:
         if decision is None or not world.can_take(decision.broker):
             return False
         self._tried_s[name] = world.clock.now_s
-        plan = broker.plan or world.new_plan(f"{DRAIN} {broker.name}").id
-        self._moving.propose(plan, WantedMove(name, decision.broker, f"{DRAIN} {broker.name}: {decision.reason}"))
+        plan = broker.plan or self._new_plan(broker).id
+        self._moving.propose(
+            plan, WantedMove(name, decision.broker, f"{PlanKind.DRAIN} {broker.name}: {decision.reason}")
+        )
         return True
+
+    def _new_plan(self, broker: Broker) -> Plan:
+        return self._world.new_plan(f"{PlanKind.DRAIN} {broker.name}", PlanKind.DRAIN)
 
     def forget(self) -> None:
         """Brokers that ended long ago and have nothing any more."""

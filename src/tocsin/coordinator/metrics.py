@@ -19,6 +19,13 @@ class Metrics:
         self._events = self._counter("events", "Events handled.", "event")
         self._moves = self._counter("moves", "Moves that ended.", "state")
         self._ended: Tally[str] = Tally()
+        self._decisions = self._counter("decisions", "Decisions to balance or not.", "action", "reason")
+        self._deciding = Histogram(
+            "tocsin_coordinator_decision_seconds",
+            "Time to decide what to balance.",
+            buckets=(*_FAST, 30.0, 100.0),
+            registry=self.registry,
+        )
         self._brokers = self._gauge("brokers", "Brokers.", "state")
         self._users = self._gauge("users", "Users kept.")
         self._online = self._gauge("users_online", "Users that brokers hold online.")
@@ -49,6 +56,10 @@ class Metrics:
         for state, count in by_state.items():
             self._moves.labels(state).inc(count - self._ended[state])
             self._ended[state] = count
+
+    def decided(self, action: str, reason: str, seconds: float) -> None:
+        self._decisions.labels(action, reason).inc()
+        self._deciding.observe(seconds)
 
     def gauge(self, brokers: Mapping[str, int], users: int, online: int, active: int, waiting: int) -> None:
         for state, count in brokers.items():

@@ -7,6 +7,7 @@ from collections import deque
 from tocsin.coordinator.events import WantedMove
 from tocsin.coordinator.moves import Move, MoveState
 from tocsin.coordinator.placing import Placing
+from tocsin.coordinator.plans import PlanKind
 from tocsin.coordinator.users import User
 from tocsin.coordinator.world import Did, Told, World
 
@@ -34,6 +35,9 @@ class Moving:
             else:
                 self._planned.append(move.id)
         self._planned = deque(sorted(self._planned))
+        for move in self._world.moves:
+            if move.ended_at is not None and move.version:
+                self._tried(move, move.state, move.ended_at)
 
     # --- wanting moves ---------------------------------------------------------------------------------
 
@@ -43,7 +47,7 @@ class Moving:
         user = world.users.get(wanted.user)
         source = user.broker if user else None
         move = Move(world.new_move_id(), plan, wanted.user, source, wanted.to, wanted.reason, world.now)
-        problem = self._problem(user, wanted.to)
+        problem = self._problem(user, wanted.to) or self._outdated(wanted, source)
         if problem:
             world.moves.put(move.id, move)
             world.moves.end(move, MoveState.REFUSED, problem, world.now)
@@ -51,6 +55,15 @@ class Moving:
         self.end_of(wanted.user, MoveState.SUPERSEDED, f"plan {plan} moves the user to {wanted.to}")
         world.moves.add(move)
         self._planned.append(move.id)
+
+    def withdraw(self, plan: str) -> None:
+        """``plan`` balances anew: what earlier ones wanted and did not begin is not to be."""
+        world = self._world
+        for move in [m for m in world.moves.active.values() if not m.is_started]:
+            if world.kind_of(move) is PlanKind.BALANCE:
+                self.end(move, MoveState.SUPERSEDED, f"plan {plan} takes the place of {move.plan}")
+        active = {move.id for move in world.moves.active.values()}
+        self._planned = deque(key for key in self._planned if key in active)
 
     def pump(self) -> None:
         """Start planned moves, as many as the limits allow."""
@@ -157,6 +170,13 @@ class Moving:
             return f"{to} is {found.state}" if found else f"there is no broker {to!r}"
         return ""
 
+    def _outdated(self, wanted: WantedMove, source: str | None) -> str:
+        if wanted.source is None:
+            return ""
+        if source != wanted.source:
+            return f"the user is not at {wanted.source} any more"
+        return "the user is on another move" if wanted.user in self._world.moves.active else ""
+
     def _start(self, move: Move) -> None:
         world, user = self._world, self._world.users.get(move.user)
         problem = self._problem(user, move.to)
@@ -183,10 +203,17 @@ class Moving:
         self._placing.put(user, move.to, move.cause, move.version)
 
     def _close(self, move: Move, state: MoveState, outcome: str) -> None:
+        if move.is_started:
+            self._tried(move, state, self._world.now)
         self._started.discard(move.user)
         self._deadlines.pop(move.id, None)
         self._latest.pop(move.id, None)
         self._world.moves.end(move, state, outcome, self._world.now)
+
+    def _tried(self, move: Move, state: MoveState, at: float) -> None:
+        """The user's rest begins, in which nobody balances it; a drain's move, or one that gave way, is no reason."""
+        if state is not MoveState.SUPERSEDED and self._world.kind_of(move) is not PlanKind.DRAIN:
+            self._world.tried_at[move.user] = at
 
     def _set_deadline(self, move: Move) -> None:
         rules = self._world.rules

@@ -1,16 +1,28 @@
-"""A plan: moves that were wanted together, by somebody or by a drain; and what the coordinator counts."""
+"""A plan: moves that were wanted together; and what the coordinator counts."""
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import msgspec
 
+from tocsin.coordinator.choices import BalancingChoice
 from tocsin.coordinator.rows import Rows
+
+
+class PlanKind(StrEnum):
+    """Who wanted it. Of those that balance, a new one takes the place of the last."""
+
+    ASKED = "asked"
+    DRAIN = "drain"
+    BALANCE = "balance"
 
 
 class Plan(msgspec.Struct):
     id: str
     cause: str
     created_at: float
+    kind: PlanKind = PlanKind.ASKED
 
 
 class Plans(Rows[Plan]):
@@ -32,6 +44,13 @@ class ChosenPolicy(msgspec.Struct):
     configured: str
 
 
+class ChosenBalancing(msgspec.Struct):
+    """Likewise how to balance."""
+
+    choice: BalancingChoice
+    configured: str
+
+
 class Counters(msgspec.Struct):
     """Durable. ``life`` counts the coordinator's starts, so that its instructions' numbers never come again."""
 
@@ -41,3 +60,4 @@ class Counters(msgspec.Struct):
     plans: int = 0
     last_placed: str | None = None
     policy: ChosenPolicy | None = None
+    balancing: ChosenBalancing | None = None

@@ -12,6 +12,8 @@ from tocsin.config import Config
 from tocsin.config import Coordinator as Settings
 from tocsin.coordinator.api.app import create_app
 from tocsin.coordinator.api.context import ApiLimits
+from tocsin.coordinator.balancer import BalancingOptions
+from tocsin.coordinator.choices import BalancingChoice, PolicyChoice, check
 from tocsin.coordinator.detaching import HttpCluster
 from tocsin.coordinator.rules import Rules
 from tocsin.coordinator.service import Coordinator, ServiceOptions
@@ -44,6 +46,7 @@ def run(config: Config, on_ready: Callable[[str], None] = lambda url: None) -> N
 def make_service(config: Config, secret: bytes) -> Coordinator:
     settings = config.coordinator
     policy = placement_policy(settings.placement, settings.placement_options)
+    check(balancing_of(settings))
     store = open_store(settings.store, config.data_dir)
     cluster = HttpCluster(_cluster_url(config), lambda broker: _token(secret, broker), settings.cluster_timeout)
     service = Coordinator(
@@ -114,6 +117,18 @@ def _options(settings: Settings) -> ServiceOptions:
         settings.ask_timeout,
         settings.page_instructions,
         settings.max_instructions,
+        BalancingOptions(
+            balancing_of(settings), settings.balance_every, settings.moves_per_plan, settings.kept_decisions
+        ),
+    )
+
+
+def balancing_of(settings: Settings) -> BalancingChoice:
+    """How to balance, as the configuration says."""
+    return BalancingChoice(
+        PolicyChoice(settings.migrate, dict(settings.migrate_options)) if settings.migrate else None,
+        PolicyChoice(settings.shuffle, dict(settings.shuffle_options)) if settings.shuffle else None,
+        dict(settings.balancing_options),
     )
 
 

@@ -10,7 +10,7 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from secrets import token_urlsafe
 from typing import Any, TypeVar
 
@@ -19,11 +19,13 @@ import msgspec
 from tocsin.clock import Clock, SystemClock
 from tocsin.coordinator import events
 from tocsin.coordinator.asking import Asking
+from tocsin.coordinator.balancer import Balancer, BalancingOptions
 from tocsin.coordinator.brokers import BrokerState
 from tocsin.coordinator.committing import Committer
 from tocsin.coordinator.detaching import Cluster, Detaching
 from tocsin.coordinator.events import Ask, Detach, Effect, Event, Forget, Restart, Tell
 from tocsin.coordinator.metrics import Metrics, tally
+from tocsin.coordinator.plans import PlanKind
 from tocsin.coordinator.queues import Queue
 from tocsin.coordinator.state import State
 from tocsin.coordinator.store.base import Store
@@ -53,6 +55,7 @@ class ServiceOptions:
     ask_timeout_s: float = 1.0
     page_instructions: int = 500
     max_instructions: int = 2_000_000
+    balancing: BalancingOptions = field(default_factory=BalancingOptions)
 
 
 class Coordinator:
@@ -78,6 +81,7 @@ class Coordinator:
         self._news: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
         self._asking = Asking(self._options.ask_timeout_s, self._refused)
         self._tasks: set[asyncio.Task[None]] = set()
+        self.balancer = Balancer(state.world, self._balance, self._clock, self.metrics, self._options.balancing)
         self.is_stopping = False
         state.load(store.load(), self._clock.now())
 
@@ -86,6 +90,7 @@ class Coordinator:
     async def run(self) -> None:
         """Go on with what the last run left, and tick until cancelled."""
         await self._committer.commit(self.state.world.take_changes(), lambda: None)
+        self._spawn(self.balancer.run())
         last_s = self._clock.monotonic()
         while True:
             await asyncio.sleep(self._options.tick_s)
@@ -110,6 +115,7 @@ class Coordinator:
 
     def close(self) -> None:
         """Let go of the store, when the loop has ended."""
+        self.balancer.close()
         self._committer.close()
 
     def wake_all(self) -> None:
@@ -207,9 +213,12 @@ class Coordinator:
 
     # --- plans -----------------------------------------------------------------------------------------
 
-    async def propose(self, moves: Sequence[events.WantedMove], cause: str) -> str:
+    async def propose(self, moves: Sequence[events.WantedMove], cause: str, kind: PlanKind = PlanKind.ASKED) -> str:
         """The id of the plan that was made."""
-        return await self._decided(events.PlanProposed(moves, cause), lambda world: world.plans.names()[-1])
+        return await self._decided(events.PlanProposed(moves, cause, kind), lambda world: world.plans.names()[-1])
+
+    async def _balance(self, moves: Sequence[events.WantedMove], cause: str) -> str:
+        return await self.propose(moves, cause, PlanKind.BALANCE)
 
     # --- effects ---------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from tocsin.coordinator.living import Living
 from tocsin.coordinator.moves import MoveState
 from tocsin.coordinator.moving import Moving
 from tocsin.coordinator.placing import Placing
-from tocsin.coordinator.plans import ChosenPolicy
+from tocsin.coordinator.plans import ChosenBalancing, ChosenPolicy, PlanKind
 from tocsin.coordinator.rules import Rules
 from tocsin.coordinator.world import Did, Told, World
 from tocsin.errors import LimitExceeded
@@ -84,12 +84,13 @@ class State:
                 self.keeping.drop(event)
             case events.UserRemoved(user):
                 self.keeping.remove(user)
-            case events.PlanProposed(moves, cause):
-                plan = self.world.new_plan(cause).id
-                for wanted in moves:
-                    self.moving.propose(plan, wanted)
+            case events.PlanProposed():
+                self._plan(event)
             case events.PolicyChosen():
                 self._choose_policy(event)
+            case events.BalancingChosen(choice, configured):
+                self.world.counters.balancing = ChosenBalancing(choice, configured)
+                self.world.count()
             case _:
                 self._broker_event(event)
 
@@ -182,9 +183,17 @@ class State:
         self._swept_s = self.world.clock.now_s
         self.keeping.expire()
         self.living.forget()
+        self.world.tried_at = {u: at for u, at in self.world.tried_at.items() if u in self.world.users}
         self.world.moves.trim(self.world.rules.kept_moves)
         used = {move.plan for move in self.world.moves} | {b.plan for b in self.world.brokers if b.plan}
         self.world.plans.trim(self.world.rules.kept_plans, used)
+
+    def _plan(self, proposed: events.PlanProposed) -> None:
+        plan = self.world.new_plan(proposed.cause, proposed.kind).id
+        if proposed.kind is PlanKind.BALANCE:
+            self.moving.withdraw(plan)
+        for wanted in proposed.moves:
+            self.moving.propose(plan, wanted)
 
     def _choose_policy(self, chosen: events.PolicyChosen) -> None:
         self.world.policy = placement_policy(chosen.name, chosen.options)

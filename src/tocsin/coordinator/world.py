@@ -15,7 +15,7 @@ from tocsin.coordinator.brokers import MEMBERS, Broker, BrokerState, Presence
 from tocsin.coordinator.events import Effect, Tell
 from tocsin.coordinator.liveness import AwakeClock, Signs
 from tocsin.coordinator.moves import Move, Moves
-from tocsin.coordinator.plans import Counters, Plan, Plans
+from tocsin.coordinator.plans import Counters, Plan, PlanKind, Plans
 from tocsin.coordinator.rows import Change, Rows
 from tocsin.coordinator.rules import Rules
 from tocsin.coordinator.users import User, Users
@@ -54,6 +54,7 @@ class World:
         self.now = 0.0
         self.effects: list[Effect] = []
         self.told: dict[int, Told] = {}
+        self.tried_at: dict[str, float] = {}  # when a user's last move ended that was no drain's
         self.retries: list[tuple[float, Told]] = []
         self._number = 0
 
@@ -91,12 +92,16 @@ class World:
         self.count()
         return self.counters.version
 
-    def new_plan(self, cause: str) -> Plan:
+    def new_plan(self, cause: str, kind: PlanKind = PlanKind.ASKED) -> Plan:
         self.counters.plans += 1
         self.count()
-        plan = Plan(f"p{self.counters.plans:09d}", cause, self.now)
+        plan = Plan(f"p{self.counters.plans:09d}", cause, self.now, kind)
         self.plans.put(plan.id, plan)
         return plan
+
+    def kind_of(self, move: Move) -> PlanKind:
+        plan = self.plans.get(move.plan)
+        return plan.kind if plan else PlanKind.ASKED
 
     def new_move_id(self) -> str:
         self.counters.moves += 1

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 
 from fastapi import FastAPI
 
-from tocsin.coordinator.api import brokers, loads, plans, probes, users
+from tocsin.coordinator.api import balancing, brokers, loads, plans, probes, users
 from tocsin.coordinator.api.context import Api, ApiLimits
 from tocsin.coordinator.service import Coordinator
 from tocsin.tokens import Principal
 from tocsin.web.app import add_errors, add_middleware, add_routes, describe, new_app
 
-GUARDED = (brokers, users, plans, loads)
+GUARDED = (brokers, users, plans, loads, balancing)
 MESSAGES = tuple(message for module in (*GUARDED, probes) for message in module.MESSAGES)
 
 

@@ -1,20 +1,14 @@
-"""``/loads``: what balancing goes by, the paper's (X, Y, R), of online subscribers only; and ``/policies``."""
+"""``/loads``: what balancing goes by, the paper's (X, Y, R), of online subscribers only."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
-
 import msgspec
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from starlette.responses import Response
 
-from tocsin.coordinator import events
-from tocsin.coordinator.api.context import Api, Shared, check_reads, check_rules
-from tocsin.policies.registry import PLACEMENT, placement_policy
+from tocsin.coordinator.api.context import Shared, check_reads
 from tocsin.protocol.coordination import Load
 from tocsin.web.auth import Who
-from tocsin.web.bodies import read_json
 from tocsin.web.describe import operation, reply
 
 router = APIRouter(tags=["loads"])
@@ -43,23 +37,7 @@ class Loads(msgspec.Struct, frozen=True):
     rates: dict[str, float]
 
 
-class PolicyChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A policy by name, its parameters as texts."""
-
-    name: str
-    options: dict[str, str] = {}
-
-
-class Policies(msgspec.Struct, frozen=True):
-    placement: PolicyChoice
-    known: list[str]
-
-
-class ChosenPolicies(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    placement: PolicyChoice
-
-
-MESSAGES = (Loads, Policies, ChosenPolicies)
+MESSAGES = (Loads,)
 
 
 @router.get("/loads", **operation(gives=Loads, summary="Show loads, holdings and rates"))
@@ -76,27 +54,3 @@ async def show_loads(api: Shared, who: Who) -> Response:
         for stream, rate in presence.rates.items():
             rates[stream] = max(rate, rates.get(stream, 0.0))
     return reply(Loads(brokers, users, rates))
-
-
-@router.get("/policies", **operation(gives=Policies, summary="Show the policies in force"))
-async def show_policies(api: Shared, who: Who) -> Response:
-    check_reads(who)
-    await api.world()
-    return reply(_policies(api))
-
-
-@router.put("/policies", **operation(takes=ChosenPolicies, gives=Policies, summary="Choose policies"))
-async def choose_policies(request: Request, api: Shared, who: Who) -> Response:
-    """Holds until the configuration names another policy than it does now."""
-    check_rules(who)
-    chosen = (await read_json(request, ChosenPolicies, api.limits)).placement
-    placement_policy(chosen.name, chosen.options)
-    await api.service.handle(events.PolicyChosen(chosen.name, chosen.options, api.configured))
-    return reply(_policies(api))
-
-
-def _policies(api: Api) -> Policies:
-    policy = api.service.state.world.policy
-    name = next(name for name, kind in PLACEMENT.items() if isinstance(policy, kind))
-    options: Mapping[str, object] = asdict(policy)  # type: ignore[call-overload]
-    return Policies(PolicyChoice(name, {key: str(value) for key, value in options.items()}), list(PLACEMENT))

@@ -60,6 +60,7 @@ class PlanView(msgspec.Struct, frozen=True):
     """``states`` counts its moves, of those that are remembered."""
 
     id: str
+    kind: str
     cause: str
     created_at: float
     states: dict[str, int]
@@ -95,7 +96,7 @@ async def list_plans(api: Shared, who: Who) -> Response:
     for move in world.moves:
         states.setdefault(move.plan, Counter())[move.state] += 1
     newest = reversed(list(world.plans))
-    return reply(Plans([PlanView(p.id, p.cause, p.created_at, states.get(p.id, {})) for p in newest]))
+    return reply(Plans([PlanView(p.id, p.kind, p.cause, p.created_at, states.get(p.id, {})) for p in newest]))
 
 
 @router.get("/plans/{id}", **operation(gives=WholePlan, summary="Show a plan and its moves"))
@@ -132,7 +133,7 @@ def _whole(world: World, id: str) -> WholePlan:
     plan: Plan = world.plans[id]
     moves = [move for move in world.moves if move.plan == id]
     states = dict(Counter(str(move.state) for move in moves))
-    return WholePlan(plan.id, plan.cause, plan.created_at, states, [_move(move) for move in moves])
+    return WholePlan(plan.id, plan.kind, plan.cause, plan.created_at, states, [_move(move) for move in moves])
 
 
 def _move(move: Move) -> MoveView:

@@ -13,6 +13,7 @@ from support.openapi import check_operation, operation_names
 from tocsin.coordinator import events
 from tocsin.coordinator.api import create_app
 from tocsin.coordinator.api.context import ApiLimits
+from tocsin.coordinator.deciding import Decider
 from tocsin.coordinator.rules import Rules
 from tocsin.coordinator.service import Coordinator
 from tocsin.coordinator.state import State
@@ -33,7 +34,8 @@ KNOWN = {
     "/users/{user}/subscriptions/{id}": {"path_parameters": {"user": "ann", "id": "1"}, "body": WANTED},
     "/plans": {"body": {"moves": [{"user": "ann", "to": "b"}]}},
     "/plans/{id}": {"path_parameters": {"id": "p000000001"}},
-    "/policies": {"body": {"placement": {"name": "random"}}},
+    "/policies": {"body": {"placement": {"name": "random"}, "balancing": {"migrate": {"name": "ldm"}}}},
+    "/rebalance": {"body": {"policy": "all", "dry_run": True}},
 }
 
 
@@ -45,6 +47,7 @@ def service() -> Coordinator:
         state.handle(events.BrokerRegistered(name, Registration("1", f"http://{name}.invalid:1")), 0.0)
     state.handle(events.PlacementAsked("ann"), 0.0)
     state.handle(events.PlanProposed([events.WantedMove("ann", "b", "")], "a test"), 0.0)
+    assert Decider, "kernels are loaded here, not within a request's time"
     return made
 
 
