@@ -34,7 +34,9 @@ _DATA = (Opcode.TEXT, Opcode.BINARY, Opcode.CONT)
 
 
 class Connection(Outlet):
-    __slots__ = ("_allowance", "_closes_at", "_counted_at", "_descriptor", "_heard_at", "_parser", "_parts")
+    __slots__ = (
+        "_allowance", "_closes_at", "_counted_at", "_descriptor", "_heard_at", "_is_half_closed", "_parser", "_parts",
+    )  # fmt: skip
 
     def __init__(self, core: Core) -> None:
         super().__init__(core)
@@ -44,6 +46,7 @@ class Connection(Outlet):
         self._descriptor: int | None = None
         self._allowance = 2 * core.settings.max_messages_per_s
         self._closes_at: float | None = None
+        self._is_half_closed = False
         self.session = Session(core, self)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -158,6 +161,8 @@ class Connection(Outlet):
     def _reply(self) -> None:
         """Send what the parser has to say: pongs, and the closing handshake."""
         for data in self._parser.data_to_send():
+            if self._is_half_closed:
+                continue  # ours was the last word
             if not data:
                 self.transport.close()
             elif self.is_over:
@@ -167,6 +172,7 @@ class Connection(Outlet):
 
     def _half_close(self) -> None:
         """No more from us. What still comes is read and dropped, for a reset could overtake the close frame."""
+        self._is_half_closed = True
         if self.transport.can_write_eof():
             self.transport.write_eof()
         else:

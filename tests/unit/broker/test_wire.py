@@ -5,6 +5,7 @@ import contextlib
 import tracemalloc
 from dataclasses import replace
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from websockets.frames import Frame, Opcode
@@ -27,7 +28,7 @@ SETTINGS = replace(Broker(), max_message_bytes=2_000, max_messages_per_s=100.0)
 
 
 class Socket:
-    """A transport without a network. It remembers what was written and whether it was closed."""
+    """A transport without a network. It remembers what was written and whether it was closed or ended."""
 
     def __init__(self) -> None:
         self.written = b""
@@ -35,6 +36,8 @@ class Socket:
         self.protocol: asyncio.Protocol | None = None
 
     def write(self, data: bytes) -> None:
+        if self.is_ended:
+            raise RuntimeError("Cannot call write() after write_eof()")
         self.written += data
 
     def close(self) -> None:
@@ -192,6 +195,20 @@ def test_a_text_frame_that_is_no_text_ends_its_sender():
         bad = b'{"type":"publish","request":1,"topic":"t","payload":"\xff"}'
         await feed(socket, [Frame(Opcode.TEXT, bad).serialize(mask=True)])
         assert (4401).to_bytes(2) in socket.written
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("length", [b"\xff" * 8, (2**40).to_bytes(8)])
+def test_what_comes_after_a_frame_that_is_refused_is_dropped(length):
+    async def scenario():
+        _, socket = listener()
+        ping = Frame(Opcode.PING, b"x").serialize(mask=True)
+        await feed(
+            socket, [OPENING, b"\x81\xff" + length + b"mask", ping, Frame(Opcode.CLOSE, b"").serialize(mask=True)]
+        )
+        assert socket.is_ended
+        assert socket.written.endswith((4402).to_bytes(2) + b"too-big")
 
     asyncio.run(scenario())
 
