@@ -206,9 +206,11 @@ def decoded(
     required = ["exp", "sub", *(["iss"] if issuer else []), *(["aud"] if audience else [])]
     options: Any = {"require": required, "verify_aud": audience is not None}
     try:
-        return jwt.decode(
+        claims = jwt.decode(
             token, key, algorithms=list(algorithms), leeway=leeway_s, options=options, issuer=issuer, audience=audience
         )
+        float(claims["exp"])  # an integer of any length is JSON, but no time
+        return claims
     except jwt.ExpiredSignatureError:
         raise Unauthenticated("the token has expired") from None
     except jwt.ImmatureSignatureError:

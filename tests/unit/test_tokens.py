@@ -97,6 +97,7 @@ def test_a_pin_to_a_claim_the_token_lacks_is_refused():
         pytest.param(signed({"sub": "a", "exp": 1}), "expired", id="expired"),
         pytest.param(signed({"sub": "a", "exp": FAR, "nbf": FAR}), "not valid yet", id="not yet valid"),
         pytest.param(signed({"sub": "a"}), "lacks the claim 'exp'", id="without an end"),
+        pytest.param(signed({"sub": "a", "exp": 10**400}), "valid claims", id="an end that is no time"),
         pytest.param(signed({"exp": FAR}), "lacks the claim 'sub'", id="without a subject"),
         pytest.param(signed({"sub": "", "exp": FAR}), "names no subject", id="with an empty subject"),
         pytest.param(signed({"sub": 7, "exp": FAR}), "valid claims", id="with a number for a subject"),

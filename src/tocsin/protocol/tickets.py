@@ -2,11 +2,13 @@
 
 A ticket is a JSON Web Token signed with the system's secret, so that a broker checks it without asking:
 ``sub`` is the user, ``broker`` where it is good, ``ver`` the version of the assignment, ``jti`` its own
-number, by which a broker knows that it was used.
+number, by which a broker knows that it was used. It is signed with a key of its own that follows from the secret:
+otherwise it would be a token, too, without broker, number and use.
 """
 
 from __future__ import annotations
 
+import hmac
 from dataclasses import dataclass
 
 import jwt
@@ -28,7 +30,7 @@ class Ticket:
 
 def issue_ticket(secret: bytes, user: str, broker: str, version: int, number: str, ends_at: float) -> str:
     claims = {"sub": user, "broker": broker, "ver": version, "jti": number, "exp": int(ends_at)}
-    return jwt.encode(claims, secret, algorithm=ALGORITHM)
+    return jwt.encode(claims, _key(secret), algorithm=ALGORITHM)
 
 
 def read_ticket(text: str, secret: bytes, *, leeway_s: float = 0.0) -> Ticket:
@@ -37,7 +39,7 @@ def read_ticket(text: str, secret: bytes, *, leeway_s: float = 0.0) -> Ticket:
         raise Unauthenticated(f"the ticket is longer than {MAX_TOKEN_BYTES} bytes")
     try:
         options = {"require": list(_CLAIMS), "verify_aud": False}
-        found = jwt.decode(text, secret, algorithms=[ALGORITHM], leeway=leeway_s, options=options)  # type: ignore[arg-type]
+        found = jwt.decode(text, _key(secret), algorithms=[ALGORITHM], leeway=leeway_s, options=options)  # type: ignore[arg-type]
         user, broker, version, number, ends_at = (found[name] for name in _CLAIMS)
     except jwt.ExpiredSignatureError:
         raise Unauthenticated("the ticket has expired") from None
@@ -46,3 +48,7 @@ def read_ticket(text: str, secret: bytes, *, leeway_s: float = 0.0) -> Ticket:
     if not (isinstance(broker, str) and isinstance(version, int) and isinstance(number, str)):
         raise Unauthenticated("the ticket is not one of this system")
     return Ticket(user, broker, version, number, float(ends_at))
+
+
+def _key(secret: bytes) -> bytes:
+    return hmac.digest(secret, b"tocsin ticket", "sha256")
