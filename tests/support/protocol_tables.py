@@ -62,6 +62,8 @@ def _word(kind: Any) -> str:
         return f"list of {_word(parts[0])}"
     if origin in (Mapping, dict):
         return f"object of {_word(parts[1])}"
+    if hasattr(kind, "__metadata__"):
+        return f"{_word(origin)} up to {kind.__metadata__[0].max_length} characters"
     if parts:
         return " or ".join(_word(part) for part in parts if part is not type(None) and part is not UNSET)
     name = getattr(kind, "__name__", str(kind))

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from tocsin.broker.ports import Directory, is_peer
 from tocsin.broker.users import Users
 from tocsin.clock import Clock
-from tocsin.errors import TocsinError, Unauthenticated
+from tocsin.errors import BadArgument, TocsinError, Unauthenticated
+from tocsin.protocol.names import check_name
 from tocsin.protocol.tickets import Ticket, read_ticket
 from tocsin.tokens import LOCAL_ADMIN, Principal
 
@@ -80,6 +81,7 @@ class Admission:
         ends_at = self.ends_at(principal)
         if is_peer(principal):
             return Admitted(principal, 0, ends_at, is_peer=True)
+        _check_user(principal.subject)
         if given is not None:
             return Admitted(principal, given.version, ends_at, by_ticket=True)
         version, was_asked = await self._version(principal.subject)
@@ -138,3 +140,11 @@ class Admission:
         if (ticket.number, session) in self._used:
             raise Unauthenticated("the ticket was used before")
         self._used[ticket.number, session] = ticket.ends_at + self._leeway_s
+
+
+def _check_user(name: str) -> None:
+    """Whom the coordinator could not keep is let in nowhere, whether it is away or not."""
+    try:
+        check_name("user", name)
+    except BadArgument as problem:
+        raise Unauthenticated(f"the token's subject cannot be a user: {problem}") from None

@@ -15,6 +15,7 @@ from tocsin.broker.tasks import Tasks
 from tocsin.broker.users import Subscription, User, Users
 from tocsin.errors import AlreadyExists, LimitExceeded, Refused, TocsinError, Unavailable
 from tocsin.protocol.messages import Ended, Wanted
+from tocsin.protocol.names import check_name
 from tocsin.protocol.targets import target_key
 from tocsin.tokens import Principal
 
@@ -40,7 +41,7 @@ class Subscribing:
         one, the coordinator asks.
         """
         key = target_key(wanted.target)
-        held = user.subscriptions.get(wanted.id)
+        held = user.subscriptions.get(check_name("subscription", wanted.id))
         if held is not None and held.key != key:
             raise AlreadyExists("subscription", wanted.id, "end it first or choose another id")
         if principal is not None and not (is_trusted and held is not None):

@@ -1,4 +1,4 @@
-"""What may be a name: of a broker, a user, a subscription."""
+"""What may be a broker's name, and whether what a broker tells can be kept."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 
 from tocsin.errors import BadArgument
 from tocsin.protocol.coordination import Registration, Report
+from tocsin.protocol.names import check_name as check_name
 
-MAX_NAME_BYTES = 255
 _BROKER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _URL = re.compile(r"https?://[^\s/]+")
 
@@ -15,13 +15,6 @@ _URL = re.compile(r"https?://[^\s/]+")
 def check_broker(name: str) -> str:
     if not _BROKER.fullmatch(name):
         raise BadArgument("broker", "up to 63 letters, digits, dots, dashes and underscores", name)
-    return name
-
-
-def check_name(kind: str, name: str) -> str:
-    """1 to 255 bytes of printable characters."""
-    if not name or not name.isprintable() or len(name.encode()) > MAX_NAME_BYTES:
-        raise BadArgument(kind, f"1 to {MAX_NAME_BYTES} bytes of printable characters", name[:80])
     return name
 
 

@@ -13,12 +13,14 @@ Positions of one stream compare as strings.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Annotated
 
 import msgspec
 
 from tocsin.protocol.targets import Target
 
 SUBPROTOCOL = "tocsin.v1"
+Position = Annotated[str, msgspec.Meta(max_length=64)]  # of a client; all that we give out are shorter
 
 
 class _Message(msgspec.Struct, frozen=True, tag_field="type", forbid_unknown_fields=True, omit_defaults=True):
@@ -33,7 +35,7 @@ class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
     id: str
     target: Target
-    position: str | None = None
+    position: Position | None = None
 
 
 # --- from the client ---------------------------------------------------------------------------------
@@ -49,7 +51,7 @@ class Login(_Message, frozen=True, tag="login"):
     request: int
     token: str | None = None
     ticket: str | None = None
-    session: str | None = None
+    session: Annotated[str, msgspec.Meta(max_length=255)] | None = None
     subscriptions: Sequence[Wanted] = ()
 
 
@@ -59,7 +61,7 @@ class Subscribe(_Message, frozen=True, tag="subscribe"):
     request: int
     id: str
     target: Target
-    position: str | None = None
+    position: Position | None = None
 
 
 class Unsubscribe(_Message, frozen=True, tag="unsubscribe"):
@@ -78,7 +80,7 @@ class ListSubscriptions(_Message, frozen=True, tag="list"):
 class Ack(_Message, frozen=True, tag="ack"):
     """The client's application has everything up to these positions, by stream. Has no answer."""
 
-    positions: Mapping[str, str]
+    positions: Mapping[str, Position]
 
 
 class Publish(_Message, frozen=True, tag="publish"):

@@ -12,8 +12,7 @@ from typing import Any
 import msgspec
 
 from tocsin.errors import BadArgument
-
-MAX_TOPIC_BYTES = 255
+from tocsin.protocol.names import check_name
 
 
 class ChannelTarget(msgspec.Struct, frozen=True, tag="channel", tag_field="kind", forbid_unknown_fields=True):
@@ -50,7 +49,7 @@ def topic_stream(topic: str) -> str:
 
 
 def check_topic(name: str) -> str:
-    """``name`` if it can be a topic's: 1 to 255 bytes of printable characters without spaces at its ends."""
-    if not name or len(name.encode()) > MAX_TOPIC_BYTES or not name.isprintable() or name != name.strip():
-        raise BadArgument("topic", f"1 to {MAX_TOPIC_BYTES} bytes of printable characters", name[:80])
-    return name
+    """``name`` if it can be a topic's: a name without spaces at its ends."""
+    if name != name.strip():
+        raise BadArgument("topic", "a name without spaces at its ends", name[:80])
+    return check_name("topic", name)

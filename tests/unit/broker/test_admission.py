@@ -92,3 +92,11 @@ def test_without_tokens_everyone_is_the_local_administrator_only_where_configure
     assert Door(insecure=True).admit().principal.may("admin")
     with pytest.raises(Unauthenticated):
         Door(insecure=True).admit("nonsense")
+
+
+@pytest.mark.parametrize("name", ["..", "a\nb", "x" * 256])
+def test_whom_the_coordinator_could_not_keep_is_not_let_in(name):
+    door = Door()
+    door.directory.is_away = True
+    with pytest.raises(Unauthenticated, match="cannot be a user"):
+        door.admit(token_of(name))

@@ -8,6 +8,7 @@ from msgspec import Raw
 from websockets.exceptions import InvalidStatus
 
 from broker_world import SECRET, closed, eventually, place, run, token_of, topic, world
+from tocsin.protocol.codes import BAD_MESSAGE
 from tocsin.protocol.coordination import BrokerInfo, Placement
 from tocsin.protocol.messages import (
     Accepted,
@@ -538,5 +539,34 @@ def test_a_peer_needs_no_place_and_holds_nothing_after_it_left():
                 assert await payloads(peer, 1) == [b"1"]
                 assert (w.directory.online, w.directory.kept, w.residents.users()) == (set(), {}, [])
             await eventually(lambda: w.topics.detached == ["news"])
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("id", ["", ".", "..", "a\nb", "\0", "x" * 256])
+def test_an_id_that_the_coordinator_would_not_keep_is_refused_before_it_is_held(id):
+    async def scenario():
+        async with world() as w, w.client() as client:
+            await client.login()
+            answer = await client.ask(Subscribe(2, id, TopicTarget("news")))
+            assert (answer.code, answer.request) == ("bad-argument", 2)
+            assert not w.directory.kept
+            assert not w.core.users["ann"].subscriptions
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Login(1, token_of("ann"), session="x" * 256),
+        Login(1, token_of("ann"), subscriptions=[topic("news", position="f" * 65)]),
+    ],
+)
+def test_what_a_client_makes_the_system_remember_is_short(message):
+    async def scenario():
+        async with world() as w, w.client() as client:
+            assert (await client.ask(message)).code == "bad-message"
+            assert await closed(client) == BAD_MESSAGE.number
 
     run(scenario)
