@@ -16,7 +16,7 @@ from tocsin.jit import boolean, f64, helper, i32, i64, kernel, ro, rw
 Array = Any
 
 ROUNDING = 1e-12
-NONE = np.int64(-1)  # typed, or helpers would be compiled for the literal too
+NONE: Any = np.int64(-1)  # typed, or helpers would be compiled for the literal too
 WORLD = (ro(i64), ro(i32), ro(f64), ro(f64), ro(f64))  # offsets, items, rates, weights, capacities
 TARGETS = 3  # lightest brokers tried for each group
 
