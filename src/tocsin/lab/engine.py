@@ -75,7 +75,8 @@ class _Run:
         self._fetches = self._deliveries = 0
 
     def step(self, second: int) -> None:
-        self._placing.admit(second, self._loads_before(second))
+        if self._placing.expects(second):
+            self._placing.admit(second, self._loads_before(second))
         self._subscribe(second)
         self._execute(second)
         self._migrate(second)
@@ -173,10 +174,12 @@ class _Placing:
     def users(self) -> Floats:
         return np.bincount(self.assigned[self.assigned >= 0], minlength=self._world.m).astype(np.float64)
 
+    def expects(self, second: int) -> bool:
+        """Somebody logs in then."""
+        return bool(self._starts[second] < self._starts[second + 1])
+
     def admit(self, second: int, loads: Floats) -> None:
         new = self._order[self._starts[second] : self._starts[second + 1]]
-        if len(new) == 0:
-            return
         views = [
             BrokerView(name, spot, float(load), int(users))
             for name, spot, load, users in zip(self._names, self._world.brokers, loads, self.users(), strict=True)

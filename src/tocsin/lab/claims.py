@@ -1,0 +1,87 @@
+"""What a paper says beside what was measured: one form for all papers.
+
+``report.json`` is a list of claims, ``report.md`` the same for people. A claim that is not reproduced stands there
+with its reason. Papers are reproduced one at a time, so a new report keeps what the old one has of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import msgspec
+
+from tocsin.errors import ConfigError
+
+PAPERS = {
+    "debs19": "Multistage adaptive load balancing (DEBS 2019)",
+    "peer": "PEER",
+    "epeer": "ePEER",
+    "dynamoth": "Dynamoth",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """``published`` is what the paper says or shows, ``measured`` what came out here, ``note`` why they differ."""
+
+    paper: str
+    section: str
+    claim: str
+    published: str
+    measured: str
+    agrees: bool
+    note: str = ""
+
+
+def merged(old: Sequence[Claim], new: Sequence[Claim]) -> list[Claim]:
+    """New claims in place of old ones of the same words, the rest as it was; papers in their order."""
+    fresh = {(claim.paper, claim.section, claim.claim): claim for claim in new}
+    kept = [fresh.pop((claim.paper, claim.section, claim.claim), claim) for claim in old]
+    return sorted([*kept, *fresh.values()], key=lambda claim: list(PAPERS).index(claim.paper))
+
+
+def read(path: Path) -> list[Claim]:
+    """Those of a report; none where there is no file."""
+    if not path.exists():
+        return []
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=list[Claim])
+    except msgspec.DecodeError as problem:
+        raise ConfigError(f"{path}: expected a list of claims, {problem}") from None
+
+
+def write(directory: Path, claims: Sequence[Claim], *, whole: str | None = None) -> list[Claim]:
+    """Renew both reports in ``directory``. ``whole`` names a paper of which these are all the claims."""
+    old = [claim for claim in read(directory / "report.json") if claim.paper != whole]
+    everything = merged(old, claims)
+    directory.mkdir(parents=True, exist_ok=True)
+    encoded = msgspec.json.encode([asdict(claim) for claim in everything])
+    (directory / "report.json").write_bytes(msgspec.json.format(encoded, indent=2) + b"\n")
+    (directory / "report.md").write_text(markdown(everything))
+    return everything
+
+
+def markdown(claims: Sequence[Claim]) -> str:
+    """A table for each paper."""
+    parts = ["# What the papers claim, and what was measured\n\nWritten by `make papers`.\n"]
+    for paper, title in PAPERS.items():
+        rows = [claim for claim in claims if claim.paper == paper]
+        if rows:
+            agreed = sum(claim.agrees for claim in rows)
+            head = "| section | claim | published | measured | agrees | note |\n|---|---|---|---|---|---|\n"
+            parts.append(f"\n## {title}\n\n{agreed} of {len(rows)} agree.\n\n{head}{''.join(map(_row, rows))}")
+    return "".join(parts)
+
+
+def _row(claim: Claim) -> str:
+    cells = (
+        claim.section,
+        claim.claim,
+        claim.published,
+        claim.measured,
+        "yes" if claim.agrees else "**no**",
+        claim.note,
+    )
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"

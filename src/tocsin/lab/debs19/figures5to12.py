@@ -1,0 +1,96 @@
+"""Figures 5 to 12: the prototype's comparison of placements and schemes, in simulation.
+
+============  =================================================================================
+5, 7, 8       loads over time: RND, RR, NR; each without balancing, with LDM, with SDM
+9             NR with LDM + GSH and with SDM + GSH
+6, 10, 11     maximum load, cov, migrations: RND; NR; NR with GSH
+12            migrations of LDM and SDM by placement
+============  =================================================================================
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tocsin.lab import drawing
+from tocsin.lab.debs19 import measures
+from tocsin.lab.debs19.measures import each
+from tocsin.lab.debs19.schemes import Runs, prototyped
+from tocsin.lab.debs19.simulation import KB
+from tocsin.lab.jobs import Job
+
+PLACED = ("RND", "RR", "NR")
+ALONE = ("No LB", "LDM", "SDM")
+SHUFFLED = ("LDM + GSH", "SDM + GSH")
+OVER_TIME = {5: ("RND", ALONE), 7: ("RR", ALONE), 8: ("NR", ALONE), 9: ("NR", SHUFFLED)}
+COMPARED = {6: ("RND", ALONE), 10: ("NR", ALONE), 11: ("NR", ("No LB", *SHUFFLED))}
+NUMBERS = tuple(range(5, 13))
+
+
+def jobs() -> dict[str, Job]:
+    return {f"{placed} {name}": prototyped(name, placed) for placed in PLACED for name in (*ALONE, *SHUFFLED)}
+
+
+def draw(runs: Runs, out: Path, numbers: tuple[int, ...] = NUMBERS) -> list[Path]:
+    paths = [_over_time(number, runs, out) for number in numbers if number in OVER_TIME]
+    paths += [_compared(number, runs, out) for number in numbers if number in COMPARED]
+    if 12 in numbers:
+        paths.append(_migrations(runs, out))
+    return [*paths, _loads_table(runs, out), _summary_table(runs, out)]
+
+
+def _over_time(number: int, runs: Runs, out: Path) -> Path:
+    placed, names = OVER_TIME[number]
+    title = f"Figure {number} · loads of 5 brokers, 400 subscribers, {placed} placement"
+    figure, axes = drawing.canvas(1, len(names), title, sharey=True)
+    for at, name in enumerate(names):
+        trace = runs[f"{placed} {name}"][0]
+        heading = f"({at + 1}) {placed} + {name}, {trace.migrations:,} migrations"
+        drawing.loads(axes[0][at], trace, KB, "KB/s" if at == 0 else "", heading)
+    return drawing.save(figure, out / f"figure{number:02d}.png")
+
+
+def _compared(number: int, runs: Runs, out: Path) -> Path:
+    placed, names = COMPARED[number]
+    figure, axes = drawing.canvas(1, 3, f"Figure {number} · {placed} placement, 8th to 30th minute")
+    traces = [runs[f"{placed} {name}"] for name in names]
+    highest = [[load / KB for load in each(measures.maximum, seeds)] for seeds in traces]
+    drawing.bars(axes[0][0], names, highest, "(1) maximum broker load", "KB/s")
+    drawing.bars(axes[0][1], names, [each(measures.cov, seeds) for seeds in traces], "(2) cov", "cov")
+    moves = [each(measures.migrations, seeds) for seeds in traces]
+    drawing.bars(axes[0][2], names, moves, "(3) migrations", "subscribers moved")
+    return drawing.save(figure, out / f"figure{number:02d}.png")
+
+
+def _migrations(runs: Runs, out: Path) -> Path:
+    figure, axes = drawing.canvas(1, 2, "Figure 12 · migrations by initial placement")
+    for at, name in enumerate(("LDM", "SDM")):
+        moves = [each(measures.migrations, runs[f"{placed} {name}"]) for placed in PLACED]
+        drawing.bars(axes[0][at], PLACED, moves, f"({at + 1}) {name}", "subscribers moved")
+    return drawing.save(figure, out / "figure12.png")
+
+
+def _loads_table(runs: Runs, out: Path) -> Path:
+    rows = (
+        (label, check * trace.check_s, j, round(load / KB, 3))
+        for label, traces in runs.items()
+        if label.split()[0] in PLACED
+        for trace in traces[:1]
+        for check in range(1, len(trace.users) + 1)
+        for j, load in enumerate(trace.loads[check * trace.check_s - 1])
+    )
+    return drawing.table(out / "figures05-09.csv", ("scheme", "second", "broker", "kb_s"), rows)
+
+
+def _summary_table(runs: Runs, out: Path) -> Path:
+    rows = (
+        (
+            *(label, seed, round(measures.maximum(trace) / KB, 3), round(measures.peak(trace) / KB, 3)),
+            *(round(measures.cov(trace), 4), trace.migrations, int(measures.without_shuffle(trace))),
+        )
+        for label, traces in runs.items()
+        if label.split()[0] in PLACED
+        for seed, trace in enumerate(traces)
+    )
+    columns = ("scheme", "seed", "maximum_kb_s", "peak_kb_s", "cov", "migrations", "migrations_without_shuffle")
+    return drawing.table(out / "figures06-12.csv", columns, rows)

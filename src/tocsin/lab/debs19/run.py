@@ -1,0 +1,50 @@
+"""Reproduce the paper: run what the figures need, each scheme once a seed; draw; hold claims against measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tocsin.errors import BadArgument
+from tocsin.lab import claims as report
+from tocsin.lab.claims import Claim
+from tocsin.lab.debs19 import figure13, figure14, figures5to12, others, prototype_claims
+from tocsin.lab.debs19.schemes import Runs
+from tocsin.lab.jobs import Job, Runner, local
+
+NUMBERS = (*figures5to12.NUMBERS, 13, 14)
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduced:
+    claims: list[Claim]
+    files: list[Path]
+
+
+def runs(jobs: dict[str, Job], seeds: Sequence[int], runner: Runner = local) -> Runs:
+    """The traces of each job, one a seed."""
+    traces = iter(runner([replace(job, seed=seed) for job in jobs.values() for seed in seeds]))
+    return {label: [next(traces) for _ in seeds] for label in jobs}
+
+
+def reproduce(out: Path, figures: Sequence[int] = (), seeds: int = 3, runner: Runner = local) -> Reproduced:
+    """All of it, or only some figures and what is said of them; everything is written under ``out``."""
+    wanted = tuple(figures) or NUMBERS
+    if unknown := [number for number in wanted if number not in NUMBERS]:
+        raise BadArgument("figure", f"one of {', '.join(map(str, NUMBERS))}", unknown[0])
+    if seeds < 1:
+        raise BadArgument("seeds", "a number from 1 on", seeds)
+    city = tuple(number for number in wanted if number in figures5to12.NUMBERS)
+    parts = [part for part in (figure13, figure14) if int(part.__name__[-2:]) in wanted]
+    jobs = (figures5to12.jobs() if city else {}) | ({} if figures else others.jobs())
+    for part in parts:
+        jobs |= part.jobs()
+    found, drawn = runs(jobs, range(seeds), runner), out / "debs19"
+    files = figures5to12.draw(found, drawn, city) if city else []
+    held = [] if figures else others.claims(found)
+    held += prototype_claims.claims(found) if city else []
+    for part in parts:
+        files += part.draw(found, drawn)
+        held += part.claims(found)
+    return Reproduced(report.write(out, held, whole=None if figures else "debs19"), files)
