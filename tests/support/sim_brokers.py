@@ -6,6 +6,7 @@ ignored, an outcome is told until a report that has it was answered, and everyth
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -39,11 +40,13 @@ class SimBroker:
     arrivals: list[Arrival] = field(default_factory=list)
     admitted: list[str] = field(default_factory=list)
     sends: dict[str, Send] = field(default_factory=dict)  # users told to go, who have not gone yet
+    streams: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of users; of others it is "s"
+    rates: Mapping[str, float] = field(default_factory=dict)
     after: int = 0
     wants_full: bool = True
 
     def start(self) -> None:
-        fresh = SimBroker(self.name, f"{self.name}-{next(_lives)}", True)
+        fresh = SimBroker(self.name, f"{self.name}-{next(_lives)}", True, streams=self.streams, rates=self.rates)
         self.__dict__.update(fresh.__dict__)
 
     def kill(self) -> None:
@@ -54,7 +57,7 @@ class SimBroker:
         return BrokerRegistered(self.name, Registration(self.incarnation, f"http://{self.name}:1"))
 
     def report(self) -> BrokerReported:
-        holdings = [Holding(user, ["s"]) for user in sorted(self.online)]
+        holdings = [Holding(user, self.streams.get(user, ["s"])) for user in sorted(self.online)]
         return BrokerReported(
             self.name,
             Report(
@@ -62,6 +65,7 @@ class SimBroker:
                 Load(),
                 is_full=True,
                 is_draining=self.is_draining,
+                rates=self.rates,
                 holdings=holdings,
                 outcomes=tuple(self.outcomes),
                 arrivals=tuple(self.arrivals),
