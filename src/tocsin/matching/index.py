@@ -16,7 +16,7 @@ from tocsin.errors import BadArgument
 from tocsin.matching.access import Access, choose_access, meeting_type
 from tocsin.matching.collect import NO_BITS, NOTHING, Bitset, Collector, Matches, Segments, Stored
 from tocsin.matching.columns import is_wide
-from tocsin.matching.encode import Side, offsets_of
+from tocsin.matching.encode import Side
 from tocsin.matching.fingerprint import Seed
 from tocsin.matching.records import Encoded, Records
 from tocsin.matching.spec import Compare, IndexSpec, Op
@@ -78,7 +78,7 @@ class Index:
             end = np.where(rows[keys.owner], end, begin)
         if self.access.ranges:
             begin, end = self._narrowed(side, keys.owner, begin, end)
-        return Segments(offsets_of(keys.owner, side.n), begin, end)
+        return Segments(records.rows, begin, end)
 
     def _narrowed(self, side: Side, owner: NDArray[np.int32], lo: I64s, hi: I64s) -> tuple[I64s, I64s]:
         begin, end = lo.copy(), hi.copy()

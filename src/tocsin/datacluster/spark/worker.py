@@ -119,10 +119,11 @@ class _ChannelWriter:
             self._write(batch, matches)
 
     def _write(self, batch: pa.RecordBatch, matches: Matches) -> None:
-        counts = np.diff(matches.offsets)
-        kept = np.flatnonzero(counts)
-        offsets = np.concatenate(([0], np.cumsum(counts[kept])))
-        rows = batch.take(pa.array(kept)) if len(kept) < batch.num_rows else batch
+        rows, offsets = batch, matches.offsets
+        counts = np.diff(offsets)
+        if not counts.all():
+            kept = np.flatnonzero(counts)
+            rows, offsets = batch.take(pa.array(kept)), np.concatenate(([0], np.cumsum(counts[kept])))
         self._rows += rows.num_rows
         ordinal = rows.column(self._probe.ordinal) if self._probe.ordinal else np.zeros(rows.num_rows, np.int32)
         out = result_batch(rows.column("__seq"), ordinal, rows.column(self._probe.payload), offsets, matches.ids)
