@@ -7,7 +7,7 @@ each happens once a group: so the heap is corrected in time proportional to what
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from tocsin.jit import boolean, f64, helper, i32, i64, kernel, ro, rw
 Array = Any
 
 ROUNDING = 1e-12
-NONE: Any = np.int64(-1)  # typed, or helpers would be compiled for the literal too
+NONE = cast("int", np.int64(-1))  # typed, or helpers would be compiled for the literal too
 WORLD = (ro(i64), ro(i32), ro(f64), ro(f64), ro(f64))  # offsets, items, rates, weights, capacities
 TARGETS = 3  # lightest brokers tried for each group
 

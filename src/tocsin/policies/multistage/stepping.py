@@ -11,7 +11,7 @@ sorted vector of levels falls lexicographically (LDM, SDM), or lowers the sum of
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -23,7 +23,7 @@ REACHED, STUCK, TOO_MANY = 0, 1, 2
 TO_LIGHTEST, TO_SIMILAR, BEST_FIT, SWAPPED = 0, 1, 2, 3  # why a step was made
 OVER, EMPTY, POOR, SHUT = 0, 1, 2, 3  # why a candidate was refused
 ROUNDING = 1e-12
-NONE: Any = np.int64(-1)  # typed, or helpers would be compiled for the literal too
+NONE = cast("int", np.int64(-1))  # typed, or helpers would be compiled for the literal too
 ONE, ALL = np.uint64(1), np.uint64(0xFFFFFFFFFFFFFFFF)
 
 WORLD = (ro(i64), ro(i32), ro(f64), ro(f64), ro(f64))  # offsets, items, rates, weights, capacities
