@@ -1,4 +1,4 @@
-"""Talking to a data cluster.
+"""Talking to a data cluster, or to the coordinator.
 
 Which token is shown: the one given, else one made for the moment from the secret in the data
 directory, if it can be read. Such a token is admin there, so it is only ever sent to this machine.
@@ -24,6 +24,7 @@ LOCAL_TTL_S = 3600.0
 MAX_ATTEMPTS = 8
 _RETRIED = (429, 503)
 _ADVICE = "name the cluster's data directory with --data-dir, or give a token with --token or TOCSIN_TOKEN"
+_NAMED = {"cluster": "--url", "coordinator": "--coordinator"}
 _ADDRESS = re.compile(r"https?://[^/\s]", re.IGNORECASE)
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
@@ -48,11 +49,12 @@ class ClusterClient:
         token: str | None,
         *,
         timeout_s: float = 60.0,
+        kind: str = "cluster",
         transport: httpx.BaseTransport | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self.url, self._sleep = url.rstrip("/"), sleep
+        self.url, self._sleep, self._kind = url.rstrip("/"), sleep, kind
         self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout_s, transport=transport)
 
     def __enter__(self) -> Self:
@@ -100,10 +102,10 @@ class ClusterClient:
         try:
             response = self._http.request(method, path, **content)
         except httpx.TimeoutException:
-            raise Unavailable(f"the cluster at {self.url} did not answer in time") from None
+            raise Unavailable(f"the {self._kind} at {self.url} did not answer in time") from None
         except (httpx.TransportError, httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-            hint = "start one with 'tocsin cluster' or name it with --url"
-            raise Unavailable(f"no cluster answers at {self.url} ({_short(error)}); {hint}") from None
+            hint = f"start one with 'tocsin {self._kind}' or name it with {_NAMED[self._kind]}"
+            raise Unavailable(f"no {self._kind} answers at {self.url} ({_short(error)}); {hint}") from None
         if response.is_success:
             return response
         raise _problem(response)
@@ -112,9 +114,13 @@ class ClusterClient:
 def connect(config: Config, url: str | None, token: str | None) -> ClusterClient:
     """A client for the cluster that these options and the configuration name."""
     chosen = url or default_url(config)
-    if not _ADDRESS.match(chosen):
-        raise BadArgument("--url", f"a URL such as {default_url(config)}", chosen)
+    check_address("--url", chosen, default_url(config))
     return ClusterClient(chosen, token or _local_token(config, chosen))
+
+
+def check_address(option: str, url: str, example: str) -> None:
+    if not _ADDRESS.match(url):
+        raise BadArgument(option, f"a URL such as {example}", url)
 
 
 def default_url(config: Config) -> str:

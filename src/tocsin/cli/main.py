@@ -25,6 +25,7 @@ from tocsin.cli import (
     load,
     login,
     publish,
+    rebalance,
     sql,
     status,
     subscribe,
@@ -58,6 +59,7 @@ app.add_typer(channel.app, name="channel", rich_help_panel="Use")
 app.command("subscribe", rich_help_panel="Use", cls=Command)(subscribe.subscribe)
 app.command("publish", rich_help_panel="Use", cls=Command)(publish.publish)
 app.command("status", rich_help_panel="Use", cls=Command)(status.status)
+app.command("rebalance", rich_help_panel="Use", cls=Command)(rebalance.rebalance)
 app.command("login", rich_help_panel="Set up", cls=Command)(login.login)
 app.command("token", rich_help_panel="Set up", cls=Command)(token.token)
 app.add_typer(config.app, name="config", rich_help_panel="Set up")

@@ -49,13 +49,13 @@ def session_options(
     if coordinator is None and broker is None:
         coordinator, broker = config.client.coordinator or None, config.client.broker or None
     if coordinator is None and broker is None:
-        coordinator, broker = (kept.coordinator, kept.broker) if kept else (_own_coordinator(config), None)
+        coordinator, broker = (kept.coordinator, kept.broker) if kept else (own_coordinator(config), None)
     url = coordinator or broker or ""
     shown: str | Callable[[], str] | None = token
     if token is None and user is None and kept and url in (kept.coordinator, kept.broker):
         shown = kept.token
     elif token is None:
-        shown = _local(config, url, user or "local")
+        shown = local_token(config, url, user or "local")
     options = {"coordinator": coordinator, "broker": broker, "token": shown, "settings": config.client}
     return options if shown is not None else {**options, "user": user or "local"}
 
@@ -88,12 +88,12 @@ def login_path(config: Config) -> Path:
     return Path(config.client.login_file).expanduser()
 
 
-def _own_coordinator(config: Config) -> str:
+def own_coordinator(config: Config) -> str:
     host = _WILDCARDS.get(config.coordinator.host, config.coordinator.host)
     return f"http://{f'[{host}]' if ':' in host else host}:{config.coordinator.port}"
 
 
-def _local(config: Config, url: str, user: str) -> Callable[[], str] | None:
+def local_token(config: Config, url: str, user: str) -> Callable[[], str] | None:
     """A maker of admin tokens, for this machine only."""
     if not is_loopback(urlsplit(url).hostname or "") or not config.secret_path.exists():
         return None

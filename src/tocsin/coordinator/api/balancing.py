@@ -93,8 +93,8 @@ async def rebalance(request: Request, api: Shared, who: Who) -> Response:
     check_rules(who)
     asked = await read_json(request, Rebalancing, api.limits)
     is_all = asked.policy == ALL or (asked.policy is None and asked.dry_run)
-    if is_all and asked.options:
-        raise BadArgument("options", "a policy that they belong to", asked.policy or ALL)
+    if asked.options and (is_all or asked.policy is None):
+        raise BadArgument("options", "one policy that they belong to", asked.policy)
     if is_all and not asked.dry_run:
         raise BadArgument("policy", f"one of {', '.join(BALANCING)}", ALL)
     policy = None if is_all or asked.policy is None else PolicyChoice(asked.policy, asked.options)

@@ -136,6 +136,65 @@ def test_policies_are_chosen_while_running(client: AppClient):
     assert client.get("/policies").json()["placement"]["name"] == "nearest"
 
 
+def test_how_to_balance_is_chosen_while_running(client: AppClient):
+    assert client.get("/policies").json()["balancing"]["migrate"] is None
+    chosen = {"migrate": {"name": "ldm", "options": {"stop_cov": "0.1"}}, "options": {"alpha": "0.2"}}
+    found = client.request("PUT", "/policies", json={"balancing": chosen}).json()
+    assert (found["placement"]["name"], found["balancing"]["migrate"]) == ("round_robin", chosen["migrate"])
+    assert found["balancing"]["options"] == {"alpha": "0.2", "beta": "10000", "theta": "10000", "gamma": "1"}
+    refused = client.request("PUT", "/policies", json={"balancing": {"migrate": {"name": "lmd"}}})
+    assert (refused.status_code, "did you mean 'ldm'" in refused.text) == (422, True)
+
+
+def skewed(client: AppClient) -> None:
+    """Eight users at a, none at b."""
+    register(client, "a")
+    users = [f"u{n}" for n in range(8)]
+    for user in users:
+        place(client, user)
+    register(client, "b")
+    held = [{"user": user, "streams": ["s", user]} for user in users]
+    report(client, "a", holdings=held, rates={"s": 100.0} | dict.fromkeys(users, 50.0))
+    report(client, "b")
+
+
+def test_a_dry_run_compares_every_policy_and_moves_nobody(client: AppClient):
+    skewed(client)
+    found = client.post("/rebalance", json={"dry_run": True}).json()
+    assert [one["policy"] for one in found["trials"]] == ["ldm", "sdm", "gsh", "xbal", "simsh", "gmove"]
+    assert (found["users"], found["brokers"], found["streams"], found["plan"]) == (8, 2, 9, None)
+    assert (found["now"]["maximum"], found["now"]["cov"]) == (1700.0, 1.0)
+    for one in found["trials"]:
+        assert (one["after"]["maximum"], one["after"]["ratio"] >= 1, one["moves"]) == (900.0, True, 4), one
+    assert (client.get("/plans").json()["plans"], client.get("/decisions").json()["decisions"]) == ([], [])
+
+
+def test_one_policy_is_followed_and_its_decision_is_seen(client: AppClient):
+    skewed(client)
+    found = client.post("/rebalance", json={"policy": "ldm", "options": {"stop_cov": "0.1"}}).json()
+    plan = client.get(f"/plans/{found['plan']}").json()
+    assert (plan["kind"], plan["cause"], len(plan["moves"])) == ("balance", "migrate by ldm: balance reached", 4)
+    assert {move["cause"] for move in plan["moves"]} == {"ldm: to the least loaded"}
+    [decision] = client.get("/decisions").json()["decisions"]
+    assert (decision["plan"], decision["is_asked"], decision["reason"]) == (found["plan"], True, "balance reached")
+    assert (decision["before"]["maximum"], decision["after"]["maximum"]) == (1700.0, 900.0)
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ({"policy": "all"}, "policy: expected one of ldm"),
+        ({"dry_run": True, "options": {"stop_cov": "1"}}, "options: expected one policy"),
+        ({"options": {"stop_cov": "1"}}, "options: expected one policy"),
+        ({"policy": "gash"}, "did you mean 'gsh'"),
+        ({"policy": "ldm", "options": {"stop": "1"}}, "did you mean 'stop_cov'"),
+    ],
+)
+def test_a_rebalancing_that_cannot_be_is_refused(client: AppClient, body: dict, problem: str):
+    answer = client.post("/rebalance", json=body)
+    assert (answer.status_code in (400, 422), problem in answer.json()["detail"]) == (True, True), answer.text
+
+
 def test_a_broker_is_drained_and_removed(client: AppClient):
     register(client, "a", "b")
     assert client.post("/brokers/a/drain").json()["state"] == "draining"
