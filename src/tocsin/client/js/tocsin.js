@@ -267,7 +267,7 @@ class Session {
     const unknown = Object.keys(settings).filter((name) => !(name in DEFAULTS));
     if (unknown.length) throw new TocsinError("bad-argument", `unknown settings: ${unknown.join(", ")}`);
     this.#options = { WebSocket: globalThis.WebSocket, fetch: globalThis.fetch, random: Math.random, ...options };
-    if (!this.#options.WebSocket) throw new TocsinError("bad-argument", "there is no WebSocket here: pass a class as `WebSocket`");
+    if (!this.#options.WebSocket) throw new TocsinError("bad-argument", "there is no WebSocket here: pass a class as `WebSocket`, or start Node 20 with --experimental-websocket");
     this.#settings = { ...DEFAULTS, ...settings };
     this.#sessionName = session ?? Array.from(globalThis.crypto.getRandomValues(new Uint8Array(8)), (b) => b.toString(16).padStart(2, "0")).join("");
     this.#url = broker;
