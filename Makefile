@@ -46,8 +46,8 @@ bench: $(READY) ## Measure channels, subscriptions, fan-out and balancing beside
 	@$(PY) benchmarks/fanout.py $(ARGS)
 	@$(PY) benchmarks/balancing.py $(ARGS)
 
-papers: $(READY) ## Check the sentences of the papers that the code implements
-	@.ci/pytest-dirs $(PYTEST) -- tests/papers
+papers: $(READY) ## Reproduce the papers: figures and a report in papers/; ARGS="--figure 13" for one figure
+	@$(VENV)/bin/tocsin lab run debs19 $(ARGS)
 
 kills: $(READY) ## Kill the whole cluster a dozen times while it is fed (a few minutes)
 	@$(WITH_JAVA) TOCSIN_TEST_KILLS=12 $(PYTEST) tests/integration/test_kill_cluster.py

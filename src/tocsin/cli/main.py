@@ -22,6 +22,7 @@ from tocsin.cli import (
     coordinator,
     demo,
     doctor,
+    lab,
     load,
     login,
     publish,
@@ -53,6 +54,7 @@ app.command("coordinator", rich_help_panel="Run", cls=Command)(coordinator.coord
 app.command("broker", rich_help_panel="Run", cls=Command)(broker.broker)
 app.command("demo", rich_help_panel="Run", cls=Command)(demo.demo)
 app.command("chaos", rich_help_panel="Run", cls=Command)(chaos.chaos)
+app.add_typer(lab.app, name="lab", rich_help_panel="Run")
 app.command("sql", rich_help_panel="Use", cls=Command)(sql.sql)
 app.command("load", rich_help_panel="Use", cls=Command)(load.load)
 app.add_typer(channel.app, name="channel", rich_help_panel="Use")

@@ -27,7 +27,6 @@ STYLE: Any = {
     "grid.color": GRID,
     "xtick.color": GREY,
     "ytick.color": GREY,
-    "legend.frameon": False,
     "figure.dpi": 110,
     "savefig.facecolor": "white",
 }

@@ -52,13 +52,19 @@ def _over_time(number: int, runs: Runs, out: Path) -> Path:
 
 def _compared(number: int, runs: Runs, out: Path) -> Path:
     placed, names = COMPARED[number]
-    figure, axes = drawing.canvas(1, 3, f"Figure {number} · {placed} placement, 8th to 30th minute")
+    columns = 4 if number == 11 else 3
+    figure, axes = drawing.canvas(
+        1, columns, f"Figure {number} · {placed} placement, 8th to 30th minute", size=(3.8, 3.1)
+    )
     traces = [runs[f"{placed} {name}"] for name in names]
     highest = [[load / KB for load in each(measures.maximum, seeds)] for seeds in traces]
     drawing.bars(axes[0][0], names, highest, "(1) maximum broker load", "KB/s")
     drawing.bars(axes[0][1], names, [each(measures.cov, seeds) for seeds in traces], "(2) cov", "cov")
     moves = [each(measures.migrations, seeds) for seeds in traces]
     drawing.bars(axes[0][2], names, moves, "(3) migrations", "subscribers moved")
+    if number == 11:
+        later = [each(measures.without_shuffle, seeds) for seeds in traces]
+        drawing.bars(axes[0][3], names, later, "migrations without the shuffle's own", "subscribers moved")
     return drawing.save(figure, out / f"figure{number:02d}.png")
 
 
