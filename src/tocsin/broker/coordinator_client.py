@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import Callable
 from typing import TypeVar
@@ -32,10 +33,12 @@ class CoordinatorClient:
         broker: str,
         token: Callable[[], str | None],
         timeout_s: float,
+        parallel: int,
         transport: httpx.AsyncBaseTransport | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._broker, self._token, self._timeout_s = quote(broker, safe=""), token, timeout_s
+        self._places = asyncio.Semaphore(parallel)
         self._http = httpx.AsyncClient(
             base_url=url, timeout=timeout_s, trust_env=False, transport=transport, verify=tls or True
         )
@@ -56,17 +59,22 @@ class CoordinatorClient:
 
     async def place(self, user: str) -> Placement:
         path = f"/users/{quote(user, safe='')}/placement"
-        return _read(Placement, await self._ask("POST", path, PlacementRequest()))
+        return _read(Placement, await self._in_turn("POST", path, PlacementRequest()))
 
     async def keep(self, user: str, wanted: Wanted) -> None:
-        await self._ask("PUT", _subscription(user, wanted.id), wanted)
+        await self._in_turn("PUT", _subscription(user, wanted.id), wanted)
 
     async def drop(self, user: str, id: str) -> None:
         """Harmless where there is none."""
         try:
-            await self._ask("DELETE", _subscription(user, id))
+            await self._in_turn("DELETE", _subscription(user, id))
         except NotFound:
             return
+
+    async def _in_turn(self, method: str, path: str, body: object = None) -> bytes:
+        """For a user: of those there may be thousands at once, and one that waits for its turn is not unanswered."""
+        async with self._places:
+            return await self._ask(method, path, body)
 
     async def _ask(self, method: str, path: str, body: object = None, waits_s: float = 0.0) -> bytes:
         token = self._token()

@@ -24,6 +24,10 @@ class Upstream:
     )
     backoff_min: Seconds = duration("100ms", "First pause before one that did not answer is asked again.", high="1h")
     backoff_max: Seconds = duration("2s", "Longest pause before one that did not answer is asked again.", high="1h")
+    parallel: int = integer(
+        32, "Requests to the coordinator, and to other brokers, under way at once; further ones wait for their turn.",
+        low=1, high=10_000,
+    )  # fmt: skip
     pull_wait: Seconds = duration(
         "20s", "How long a request for results or instructions waits for some to come.", low="0s", high="30s"
     )

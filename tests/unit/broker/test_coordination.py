@@ -46,6 +46,7 @@ class Coordinator(httpx.AsyncBaseTransport):
         self.reports: list[Report] = []
         self.kept: list[tuple[str, str, bytes]] = []
         self.queue: list[Instruction] = []
+        self.keeping = self.most = 0
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         await asyncio.sleep(0.001)
@@ -63,6 +64,10 @@ class Coordinator(httpx.AsyncBaseTransport):
         if path.endswith("/placement"):
             return _json(Placement("ann", "b", "http://b", 3, "ticket", "nearest"))
         if path.startswith("/users"):
+            self.keeping += 1
+            self.most = max(self.most, self.keeping)
+            await asyncio.sleep(0.001)
+            self.keeping -= 1
             self.kept.append((request.method, path, body))
             return httpx.Response(204)
         self.registrations.append(msgspec.json.decode(body, type=Registration))
@@ -134,7 +139,7 @@ def run(story: Coroutine[Any, Any, None]) -> None:
 @asynccontextmanager
 async def linked(coordinator: Coordinator) -> AsyncIterator[tuple[Coordination, House]]:
     house = House()
-    client = CoordinatorClient("http://coordinator", "a", lambda: "token", 1.0, coordinator)
+    client = CoordinatorClient("http://coordinator", "a", lambda: "token", 1.0, 4, coordinator)
     link = Coordination(client, lambda: ME, house, CoordinationOptions("life-1", 0.05, 0.005, 0.02, (1.0, 2.0)))
     link.start(house)
     try:
@@ -252,6 +257,19 @@ def test_a_coordinator_that_forgot_the_broker_is_registered_with_again() -> None
             await until(lambda: any(r.is_full for r in coordinator.reports[seen:]))
             assert house.restored == 1
             assert any(a.position == "p1" for r in coordinator.reports for a in r.acknowledged)
+
+    run(story())
+
+
+def test_subscriptions_of_a_login_are_kept_a_few_at_a_time() -> None:
+    async def story() -> None:
+        coordinator = Coordinator()
+        async with linked(coordinator) as (coordination, _):
+            await until(lambda: coordinator.reports)
+            wanted = [Wanted(f"s{n}", TopicTarget("news"), "p") for n in range(100)]
+            await asyncio.gather(*(coordination.keep("ann", one) for one in wanted))
+            assert (len(coordinator.kept), coordinator.most) == (100, 4)
+            assert not coordination.is_away
 
     run(story())
 

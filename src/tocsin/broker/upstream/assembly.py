@@ -122,7 +122,9 @@ class Sources:
 
     def _coordination(self) -> Coordination:
         broker, upstream = self._config.broker, self._config.upstream
-        client = CoordinatorClient(broker.coordinator, broker.name, self._as_peer, upstream.timeout, tls=self._tls)
+        client = CoordinatorClient(
+            broker.coordinator, broker.name, self._as_peer, upstream.timeout, upstream.parallel, tls=self._tls
+        )
         options = CoordinationOptions(
             self._incarnation, upstream.pull_wait, upstream.backoff_min, upstream.backoff_max,
             _location(broker.location), float(broker.capacity) if broker.capacity else None,
@@ -169,6 +171,7 @@ class Sources:
             settle_s=upstream.settle,
             leaving_s=upstream.leaving,
             page_bytes=upstream.topic_page,
+            parallel=upstream.parallel,
             peer=peer,
         )
 

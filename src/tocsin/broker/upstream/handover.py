@@ -56,10 +56,16 @@ class Known(msgspec.Struct, frozen=True):
 
 
 class PeerClient:
-    """``tls`` says whom to trust; None for whom the system trusts."""
+    """``tls`` says whom to trust; None for whom the system trusts.
 
-    def __init__(self, token: Callable[[], str | None], timeout_s: float, tls: ssl.SSLContext | None = None) -> None:
-        self._token = token
+    When brokers come and go, thousands of topics are asked for at once. ``parallel`` requests are under way; the others
+    wait before their time runs, for one that is given up while it waits loses what it would have saved.
+    """
+
+    def __init__(
+        self, token: Callable[[], str | None], timeout_s: float, parallel: int, tls: ssl.SSLContext | None = None
+    ) -> None:
+        self._token, self._places = token, asyncio.Semaphore(parallel)
         self._http = httpx.AsyncClient(timeout=timeout_s, trust_env=False, verify=tls or True)
 
     async def close(self) -> None:
@@ -88,7 +94,8 @@ class PeerClient:
         token = self._token()
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
         try:
-            answer = await self._http.request(method, peer.url + path, content=body, headers=headers)
+            async with self._places:
+                answer = await self._http.request(method, peer.url + path, content=body, headers=headers)
             if answer.status_code == 422:
                 raise BadArgument("position", "one of this topic", answer.text[:200])
             answer.raise_for_status()
