@@ -20,6 +20,7 @@ from support.sim_brokers import SimBroker
 from tocsin.coordinator import events
 from tocsin.coordinator.brokers import BrokerState
 from tocsin.coordinator.events import Event, Restart, Tell, WantedMove
+from tocsin.coordinator.plans import PlanKind
 from tocsin.coordinator.queues import Queue
 from tocsin.coordinator.rules import Rules
 from tocsin.coordinator.state import State
@@ -223,6 +224,15 @@ class Coordination(RuleBasedStateMachine):
     def plan(self, wanted: list[tuple[str, str]], dies: bool) -> None:
         moves = [WantedMove(user, to, "a test") for user, to in wanted]
         self.send(events.PlanProposed(moves, "a test"), dies=dies)
+
+    @rule(wanted=st.lists(st.tuples(users, brokers, brokers), max_size=4), dies=st.booleans())
+    def balance(self, wanted: list[tuple[str, str, str]], dies: bool) -> None:
+        """Of an earlier plan, what has not begun is gone; who is on another move is left alone."""
+        moves = [WantedMove(user, to, "a test", source) for user, source, to in wanted]
+        if self.send(events.PlanProposed(moves, "balance", PlanKind.BALANCE), dies=dies):
+            active = self.state.world.moves.active.values()
+            planned = [m for m in active if not m.is_started and self.state.world.kind_of(m) is PlanKind.BALANCE]
+            assert {move.plan for move in planned} <= {self.state.world.plans.names()[-1]}
 
     # --- laws ------------------------------------------------------------------------------------------
 
