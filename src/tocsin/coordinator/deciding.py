@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 import msgspec
+import scipy.optimize  # noqa: F401  a policy loads it when it first plans, which would count as its time
 
 from tocsin.coordinator.choices import SHUFFLES, BalancingChoice, PolicyChoice
 from tocsin.coordinator.decisions import Decision, Discarded, Figures, Trial, Trials, Waits
