@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tocsin.errors import ConfigError
+from tocsin.lab.jobs import local
+from tocsin.lab.study import Study, run
+
+SCHEMES = """
+[[schemes]]
+name = "nothing"
+[[schemes]]
+name = "ldm"
+placement = "round_robin"
+migrate = "ldm"
+migrate_options = { stop_cov = 0.01 }
+options = { alpha = 0.02 }
+"""
+WORLD = """
+seeds = 2
+[world]
+subscribers = 100
+per_channel = 3
+brokers = 2
+shares = [3, 1]
+duration_s = 600
+"""
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "study.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_study_runs_each_scheme_once_a_seed(tmp_path: Path) -> None:
+    asked = []
+
+    def runner(jobs):
+        asked.extend(jobs)
+        return local(jobs)
+
+    rows, files = run(Study.read(written(tmp_path, WORLD + SCHEMES)), tmp_path / "out", runner)
+    assert [row[:2] for row in rows] == [("nothing", 0), ("nothing", 1), ("ldm", 0), ("ldm", 1)]
+    assert [job.seed for job in asked] == [0, 1, 0, 1]
+    assert rows[0][4] > rows[2][4]  # cov
+    assert rows[0][5] == 0 < rows[2][5]  # migrations
+    assert all(path.stat().st_size > 0 for path in files)
+    assert (tmp_path / "out" / "study.csv").read_text().count("\n") == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        pytest.param("seeds = 0" + SCHEMES, "seeds from 1 on", id="no seeds"),
+        pytest.param("seed = 1" + SCHEMES, "unknown field `seed`", id="a key that is not known"),
+        pytest.param("[world]\nkind = 'moon'" + SCHEMES, "simulation, prototype, got 'moon'", id="a world"),
+        pytest.param("[world]\nsubscriber = 3" + SCHEMES, "got 'subscriber'.*subscribers", id="a world's field"),
+        pytest.param("[world]\nshares = [1.0]" + SCHEMES, "10 from 0 on", id="shares of other brokers"),
+        pytest.param("[pace]\nwindow_s = 25" + SCHEMES, "multiple of the check period", id="a window"),
+        pytest.param("seeds = [", "study.toml", id="no TOML"),
+    ],
+)
+def test_a_bad_file_is_refused(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        Study.read(written(tmp_path, text))
+
+
+def test_an_unknown_policy_is_refused(tmp_path: Path) -> None:
+    study = Study.read(written(tmp_path, '[[schemes]]\nname = "x"\nmigrate = "lmd"'))
+    with pytest.raises(ConfigError, match="lmd"):
+        study.jobs()
+
+
+def test_a_missing_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"missing\.toml"):
+        Study.read(tmp_path / "missing.toml")
