@@ -21,7 +21,7 @@ def test_version_is_told_as_text_and_json(run):
 
 
 @pytest.mark.parametrize(
-    "command", ["cluster", "sql", "load", "token", "status", "doctor", "version", "config", "channel"]
+    "command", ["cluster", "sql", "load", "token", "status", "doctor", "version", "config", "channel", "rebalance"]
 )
 def test_every_command_explains_itself(run, command):
     result = run(command, "--help")

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -133,6 +134,29 @@ def test_a_skewed_system_is_balanced_and_then_left_alone():
         assert set(decided) == {("nothing", "cov within its threshold")}
         assert crowd.plans() == before
         assert max(crowd.times_moved().values()) == 1, "nobody went to and fro"
+
+    run(story())
+
+
+def test_loads_that_jump_about_send_nobody_to_and_fro():
+    async def story() -> None:
+        crowd, chance = Crowd(), Random(3)
+        await crowd.begin()
+        for _ in range(50):
+            noise = {stream: rate * chance.choice([0.1, 1, 20]) for stream, rate in RATES.items()}
+            for sim in crowd.sims.values():
+                sim.rates = noise
+            await crowd.live(CHECK_S)
+        world = crowd.service.state.world
+        began = [world.plans[plan].created_at for plan in crowd.plans()]
+        assert len(began) > 1
+        assert all(later - sooner >= 20 for sooner, later in pairwise(began)), "the cool-down of plans"
+        ended: dict[str, list[float]] = {}
+        for move in world.moves:
+            if move.state == "done":
+                ended.setdefault(move.user, []).append(move.ended_at or 0.0)
+        assert any(len(times) > 1 for times in ended.values())
+        assert all(later - sooner >= 120 for times in ended.values() for sooner, later in pairwise(times))
 
     run(story())
 
