@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 from broker_world import eventually, place, run, token_of, topic, world
+from tocsin.broker.requests import Requests
 from tocsin.broker.server import tls_context
 from tocsin.broker.upstream.assembly import trusting
 from tocsin.broker.upstream.peers import NotSettled, PeerEvents, PeerLink, PeerOptions
@@ -70,7 +71,7 @@ def link(url: str, tls: ssl.SSLContext | None, backoff_s: float = 0.1) -> PeerLi
         BrokerInfo("a", url),
         lambda: token_of("b2", AS_PEER),
         events,
-        PeerOptions(5.0, backoff_s, backoff_s, 10**6, tls),
+        PeerOptions(5.0, backoff_s, backoff_s, 10**6, 2, tls),
     )
 
 
@@ -101,6 +102,40 @@ def test_a_peer_that_is_away_is_told_once_for_each_reason(caplog):
     told = [record.getMessage() for record in caplog.records if "waits" in record.getMessage()]
     assert told
     assert len(told) == len(set(told))
+
+
+def test_topics_are_followed_a_few_at_a_time():
+    """The time of one that waits for its turn does not run."""
+
+    async def scenario():
+        async with world() as w:
+            under_way = most = 0
+            attach = w.topics.attach
+            following = link(w.server.url, None)
+            ask = Requests.enqueue
+
+            def counted(self, run):
+                nonlocal under_way, most
+                under_way += 1
+                most = max(most, under_way)
+                ask(self, run)
+
+            async def answered(target):
+                nonlocal under_way
+                await asyncio.sleep(0.01)
+                under_way -= 1
+                return await attach(target)
+
+            await following.follow("first", None)
+            w.topics.attach = answered
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(Requests, "enqueue", counted)
+                await asyncio.gather(*(following.follow(f"topic {n}", None) for n in range(20)))
+            assert len(following.topics) == 21
+            assert most == 2
+            await following.close()
+
+    run(scenario)
 
 
 def test_a_file_without_authorities_is_told():

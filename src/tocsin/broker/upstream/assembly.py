@@ -162,6 +162,7 @@ class Sources:
             upstream.backoff_min,
             upstream.backoff_max,
             2 * self._config.broker.max_message_bytes,
+            upstream.parallel,
             self._tls,
         )
         return TopicOptions(
@@ -171,7 +172,6 @@ class Sources:
             settle_s=upstream.settle,
             leaving_s=upstream.leaving,
             page_bytes=upstream.topic_page,
-            parallel=upstream.parallel,
             peer=peer,
         )
 

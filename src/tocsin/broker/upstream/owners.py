@@ -45,7 +45,6 @@ class TopicOptions:
     settle_s: float
     leaving_s: float
     page_bytes: int
-    parallel: int
     peer: PeerOptions
 
 
@@ -67,7 +66,7 @@ class TopicUpstream:
         options: TopicOptions,
     ) -> None:
         self._me, self._delivery, self._token, self._clock, self._options = me, delivery, token, clock, options
-        self._client = PeerClient(token, options.peer.timeout_s, options.parallel, options.peer.tls)
+        self._client = PeerClient(token, options.peer.timeout_s, options.peer.parallel, options.peer.tls)
         self._inlet = Inlet(delivery, self._resync)
         self._brokers: dict[str, BrokerInfo] | None = None
         self._leaving: dict[str, tuple[BrokerInfo, float]] = {}

@@ -57,6 +57,7 @@ class PeerOptions:
     backoff_min_s: float
     backoff_max_s: float
     max_message_bytes: int
+    parallel: int
     tls: ssl.SSLContext | None = None
 
 
@@ -75,7 +76,7 @@ class PeerLink:
         self._token, self._events, self._options = token, events, options
         self._follows: dict[str, str | None] = {}  # topic → where to begin if the hub does not know
         self._wire: _Wire | None = None
-        self._connecting = asyncio.Lock()
+        self._connecting, self._places = asyncio.Lock(), asyncio.Semaphore(options.parallel)
         self._keeper: asyncio.Task[None] | None = None
         self._is_closed = False
 
@@ -86,7 +87,8 @@ class PeerLink:
     async def follow(self, topic: str, position: str | None) -> str:
         """Follow ``topic`` from ``position``, or from now; where it begins. Unavailable if the peer does not own it."""
         wire = await self._connected()
-        answer = await wire.ask(lambda n: Subscribe(n, topic, TopicTarget(topic), position))
+        async with self._places:  # the peer takes them one by one, and their time runs only when it is their turn
+            answer = await wire.ask(lambda n: Subscribe(n, topic, TopicTarget(topic), position))
         assert isinstance(answer, Subscribed)
         self._follows[topic] = answer.subscription.position
         return answer.subscription.position
@@ -138,7 +140,7 @@ class PeerLink:
                 ssl=(self._options.tls or True) if url.startswith("wss:") else None,
             )  # fmt: skip
         except (OSError, WebSocketException, TimeoutError) as problem:
-            raise NotSettled(f"the broker {self.peer.name!r} is not reached: {problem or 'timeout'}") from None
+            raise NotSettled(f"the broker {self.peer.name!r} is not reached: {str(problem) or 'timeout'}") from None
         wire = _Wire(socket, self._events, self._options.timeout_s)
         try:
             await wire.ask(lambda n: Login(n, token=self._token()))
@@ -199,6 +201,8 @@ class _Wire:
             raise Unavailable(f"the peer did not answer: {problem or 'timeout'}") from None
         finally:
             self._asked.pop(number, None)
+            if answer.done() and not answer.cancelled():
+                answer.exception()  # known, though sending failed first
 
     async def close(self) -> None:
         self.is_over = True
