@@ -17,6 +17,7 @@ from tocsin.errors import BadArgument
 
 if TYPE_CHECKING:
     from tocsin.lab.claims import Claim
+    from tocsin.lab.jobs import Runner
 
 app = typer.Typer(help="Simulate brokers with the policies that the coordinator runs.", no_args_is_help=True, cls=Group)
 
@@ -34,6 +35,9 @@ def run(
         int | None, typer.Option(help="How many seeds; 3 for a paper, as the file says for a study.")
     ] = None,
     out: Annotated[Path, typer.Option("--out", help="Directory for figures, tables and reports.")] = Path("papers"),
+    spark: Annotated[
+        str | None, typer.Option(metavar="MASTER", help="Run beside each other on Spark: local[4].")
+    ] = None,
 ) -> None:
     """Reproduce a [bold]paper[/bold], or run a study of your own.
 
@@ -45,27 +49,43 @@ def run(
         import matplotlib  # noqa: F401
         import numba  # noqa: F401
     began = time.monotonic()
-    files = _paper(out, figure or [], seeds or 3) if what == "debs19" else _study(Path(what), out, figure, seeds)
+    runner = _runner(spark)
+    if what == "debs19":
+        files = _paper(out, figure or [], 3 if seeds is None else seeds, runner)
+    else:
+        files = _study(Path(what), out, figure, seeds, runner)
     note(f"{len(files)} files in {out}, {time.monotonic() - began:.0f} s")
 
 
-def _paper(out: Path, figures: list[int], seeds: int) -> list[Path]:
+def _runner(master: str | None) -> Runner:
+    if master is None:
+        from tocsin.lab.jobs import local
+
+        return local
+    with needs("cluster"):
+        from tocsin.datacluster.spark import fanout
+    return fanout.at(master)
+
+
+def _paper(out: Path, figures: list[int], seeds: int, runner: Runner) -> list[Path]:
     from tocsin.lab.debs19.run import reproduce
 
-    found = reproduce(out, figures, seeds)
+    found = reproduce(out, figures, seeds, runner)
     _tell([claim for claim in found.claims if claim.paper == "debs19"])
     return [*found.files, out / "report.json", out / "report.md"]
 
 
-def _study(path: Path, out: Path, figures: list[int] | None, seeds: int | None) -> list[Path]:
+def _study(path: Path, out: Path, figures: list[int] | None, seeds: int | None, runner: Runner) -> list[Path]:
     from dataclasses import replace
 
     from tocsin.lab import study
 
     if figures:
         raise BadArgument("--figure", "a paper", str(path))
+    if seeds is not None and seeds < 1:
+        raise BadArgument("--seeds", "a number from 1 on", seeds)
     wanted = study.Study.read(path)
-    rows, files = study.run(replace(wanted, seeds=seeds) if seeds else wanted, out)
+    rows, files = study.run(replace(wanted, seeds=seeds or wanted.seeds), out, runner)
     table = Table(box=None, pad_edge=False)
     for column in study.COLUMNS:
         table.add_column(column, no_wrap=True, justify="left" if column == "scheme" else "right")

@@ -158,7 +158,7 @@ def test_a_rate_that_rises_falls_again() -> None:
 
 
 def test_the_city_yields_what_is_reported() -> None:
-    """Who wants a whole kind gets an eighth of the reports, of 450 bytes in the mean; nothing before a period is over."""
+    """Who wants a whole kind gets an eighth of the reports, of 450 bytes in the mean, when a period is over."""
     world = Prototype(subscribers=40, reports=8000, duration_s=600).world(1)
     assert world.results.table.sum(axis=0).max() == pytest.approx(1000 * 450, rel=0.15)
     assert world.results.table[:9].sum() == 0 < world.results.table[9].sum()

@@ -69,7 +69,7 @@ def claims(runs: Runs) -> list[Claim]:
         Claim(
             *("debs19", "6.2.2, fig. 13 (3)", "GSH fixes the imbalance at once and needs no migration afterwards"),
             *("one shuffle", f"{plans[1]:.1f} plans, then none", plans[1] == 1),
-            "With migrations that take no time, as here and in the paper's simulator; see 'at 20 migrations a second'.",
+            "With migrations that take no time; see what becomes of it at 20 a second.",
         ),
         Claim(
             *("debs19", "6.2.2, fig. 13 (2)", "LDM takes longer to reach the balanced state"),

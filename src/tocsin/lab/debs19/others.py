@@ -134,11 +134,12 @@ def _slowly(runs: Runs) -> Claim:
     ldm, gsh = (mean(lambda t: float(t.covs()[at]), runs[f"sim {name} slow"]) for name in ("LDM", "GSH"))
     fast = mean(lambda t: float(t.covs()[at]), runs["sim GSH"])
     return Claim(
-        *("debs19", "6.2.2", f"GSH reconfigures quickly, also at {MOVES_PER_S} migrations a second"),
-        "quickly",
-        f"cov after 10 minutes: GSH {gsh:.3f} (at once: {fast:.3f}), LDM α = 0.05 {ldm:.3f}",
+        *("debs19", "6.2.2", "GSH reconfigures quickly, which LDM does not"),
+        "quickly; how long a migration takes is not stated",
+        f"cov after 10 minutes at {MOVES_PER_S} migrations a second: GSH {gsh:.3f}, LDM α = 0.05 {ldm:.3f}; "
+        f"if they take no time: GSH {fast:.3f}",
         gsh <= ldm,
-        "The paper's simulator moves subscribers in no time. When moves take time, nine thousand of them are slower "
+        "Figure 13 holds for migrations that take no time. At a rate of ours, the shuffle's nine thousand take longer "
         "than LDM's sixteen hundred.",
     )
 
