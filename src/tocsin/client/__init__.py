@@ -13,10 +13,14 @@ from pathlib import Path
 from tocsin.client.session import Session, connect
 from tocsin.client.subscription import Subscription
 from tocsin.client.wishes import channel, default_id, topic
+from tocsin.errors import BrokerRefused, Uncertain
 from tocsin.protocol.inbox import Delivered as Notification
 from tocsin.protocol.inbox import Missed as Gap
 
 JAVASCRIPT = Path(__file__).parent / "js" / "tocsin.js"
 """The client for browsers and Node, one module."""
 
-__all__ = ["JAVASCRIPT", "Gap", "Notification", "Session", "Subscription", "channel", "connect", "default_id", "topic"]
+__all__ = [
+    "JAVASCRIPT", "BrokerRefused", "Gap", "Notification", "Session", "Subscription", "Uncertain", "channel", "connect",
+    "default_id", "topic",
+]  # fmt: skip

@@ -10,12 +10,12 @@ import httpx
 import pytest
 
 from support.scripted import broker, notification, stands
-from tocsin.client import JAVASCRIPT, channel, connect, default_id, topic
+from tocsin.client import JAVASCRIPT, BrokerRefused, channel, connect, default_id, topic
 from tocsin.client.credentials import Credentials, claims, lasts_s, subject
 from tocsin.client.placing import PlacementRefused, _read
 from tocsin.client.wire import socket_url
 from tocsin.config import Client
-from tocsin.errors import BadArgument, BrokerRefused, Unavailable
+from tocsin.errors import BadArgument, Unavailable
 from tocsin.tokens import mint
 
 SECRET = b"a secret of more than thirty-two bytes"
