@@ -48,16 +48,16 @@ def up(
     ensure_secret(resolved.config.secret_path)
     addresses = _addresses(resolved, brokers)
     parts = parts_of(resolved.config.data_dir, addresses, _common(resolved, sets or [], as_json))
-    names = [part.name for part in parts]
+    names, limits = [part.name for part in parts], resolved.config.up
     view = JsonView(sys.stdout) if as_json else TextView(Console(), names)
     supervisor = Supervisor(parts, view, config=config, backoff=Backoff() if restart else None)
     with _ended_by_signals(supervisor):
         try:
-            supervisor.start()
+            supervisor.start(limits.start_timeout)
             _greet(view, addresses, resolved)
             supervisor.watch()
         finally:
-            supervisor.stop()
+            supervisor.stop(limits.stop_timeout)
     if supervisor.ended_unasked and not restart:
         raise typer.Exit(1)
 

@@ -12,6 +12,7 @@ from tocsin.config.client import Client
 from tocsin.config.cluster import Cluster, Ingest, Outbox, Results, Select, Statements
 from tocsin.config.coordinator import Coordinator
 from tocsin.config.servers import Auth, Http, Log
+from tocsin.config.up import Up
 from tocsin.config.upstream import Upstream
 from tocsin.settings.declare import section
 
@@ -33,6 +34,7 @@ class Config:
     )
     auth: Auth = section(Auth, "Tokens.")
     client: Client = section(Client, "How clients find a broker, and come back to it.")
+    up: Up = section(Up, "`tocsin up`, which starts the whole system on one machine.")
     log: Log = section(Log, "Messages on standard error.")
 
     @property

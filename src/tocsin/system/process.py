@@ -67,7 +67,9 @@ class Process:
             for line in output:
                 yield line.decode(errors="replace").rstrip("\n")
 
-    def wait_ready(self, on_wait: Callable[[float], None] = lambda waited: None, timeout_s: float = READY_S) -> None:
+    def wait_ready(
+        self, on_wait: Callable[[float], None] = lambda waited: None, timeout_s: float = READY_S, hint: str = ""
+    ) -> None:
         """Return when it takes requests; ``on_wait`` hears how many seconds it has been."""
         began = time.monotonic()
         while not is_ready(self.url):
@@ -77,7 +79,7 @@ class Process:
                     f"the {self.name} ended with code {self.code} before it was ready{self._last_words()}"
                 )
             if waited > timeout_s:
-                raise Unavailable(f"the {self.name} was not ready after {timeout_s:.0f} s{self._last_words()}")
+                raise Unavailable(f"the {self.name} was not ready after {timeout_s:.0f} s{hint}{self._last_words()}")
             on_wait(waited)
             time.sleep(_POLL_S)
 

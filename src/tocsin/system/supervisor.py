@@ -110,7 +110,7 @@ class Supervisor:
             if self._is_stopping:
                 raise KeyboardInterrupt
 
-        process.wait_ready(look, timeout_s)
+        process.wait_ready(look, timeout_s, hint="; up.start_timeout allows longer")
         self._audience.event(process.name, f"ready at {process.url}")
 
     def _read(self, process: Process) -> None:

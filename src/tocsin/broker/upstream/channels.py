@@ -268,7 +268,7 @@ class ChannelUpstream:
         self._end(self._merge.forget(channel), code, detail)
 
     def _end(self, streams: Sequence[str], code: str, detail: str) -> None:
-        log.warning("%d streams end here: %s", len(streams), detail)
+        log.warning("what is followed ends here (%d): %s", len(streams), detail)
         ids = self._merge.ids()
         self._targets = {id: target for id, target in self._targets.items() if id in ids}
         self._changed.set()
