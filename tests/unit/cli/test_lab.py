@@ -1,0 +1,46 @@
+"""``tocsin lab run``."""
+
+from __future__ import annotations
+
+import pytest
+
+from tocsin.errors import BadArgument, ConfigError
+
+STUDY = """
+[world]
+subscribers = 50
+per_channel = 3
+brokers = 2
+shares = [3, 1]
+duration_s = 120
+[[schemes]]
+name = "moved"
+migrate = "xbal"
+"""
+
+
+def test_a_study_prints_a_row_for_each_run(run, tmp_path):
+    (tmp_path / "my.toml").write_text(STUDY)
+    result = run("lab", "run", tmp_path / "my.toml", "--seeds", "2", "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert [line.split()[:2] for line in result.stdout.splitlines()[1:]] == [["moved", "0"], ["moved", "1"]]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["study.csv", "study.png"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        pytest.param(("debs20",), "debs19, or a file", id="a paper that is not known"),
+        pytest.param(("debs19", "--figure", "4"), "one of 5, 6,", id="a figure that it does not make"),
+        pytest.param(("debs19", "--seeds", "0"), "a number from 1 on", id="no seeds"),
+        pytest.param(("my.toml", "--figure", "13"), "a paper", id="a figure of a study"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(run, arguments, told):
+    problem = run("lab", "run", *arguments).exception
+    assert isinstance(problem, BadArgument)
+    assert told in str(problem)
+
+
+def test_a_study_that_is_not_there_is_told(run, tmp_path):
+    assert isinstance(run("lab", "run", tmp_path / "none.toml").exception, ConfigError)
