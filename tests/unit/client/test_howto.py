@@ -17,7 +17,8 @@ from tocsin.client import JAVASCRIPT
 
 HOWTO = Path(__file__).parents[3] / "docs" / "howto" / "client.md"
 ADDRESS = "http://127.0.0.1:8440"
-_PROGRAM = re.compile(r"^```(python|js)\n(.*?)^```\n\n(?:[^`\n][^\n]*:\n\n)?```text\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
+_OUTPUT = r"(?:[^`\n][^\n]*:\n\n)?```text\n(.*?)^```\n"  # after a sentence that introduces it, or at once
+_PROGRAM = re.compile(r"^```(python|js)\n(.*?)^```\n\n" + _OUTPUT, re.MULTILINE | re.DOTALL)
 PROGRAMS = _PROGRAM.findall(HOWTO.read_text())
 
 
