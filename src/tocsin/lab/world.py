@@ -86,10 +86,9 @@ def distinct_interests(sizes: Ints, q: int, rng: np.random.Generator) -> tuple[S
     """``sizes[i]`` different ones of ``q`` for each ``i``, all equally likely: who and what, sorted."""
     if sizes.max(initial=0) > q:
         raise BadArgument("subscriptions", f"at most the {q:,} that there are", int(sizes.max()))
-    keys = np.empty(0, np.int64)
-    missing = sizes
-    while missing.any():
-        who = np.repeat(np.arange(len(sizes)), missing)
-        keys = np.unique(np.concatenate([keys, who * q + rng.integers(0, q, len(who))]))
-        missing = sizes - np.bincount(keys // q, minlength=len(sizes))
+    who = np.repeat(np.arange(len(sizes)), sizes)
+    keys = np.sort(who * q + rng.integers(0, q, len(who)))
+    while len(again := np.flatnonzero(keys[1:] == keys[:-1]) + 1):
+        fresh = keys[again] // q * q + rng.integers(0, q, len(again))
+        keys = np.sort(np.concatenate([np.delete(keys, again), fresh]), kind="stable")  # quick on what is nearly sorted
     return (keys // q).astype(np.int32), (keys % q).astype(np.int32)
