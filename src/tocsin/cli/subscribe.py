@@ -13,7 +13,7 @@ import typer
 from tocsin.cli.options import ConfigFile, DataDir, Json, Sets, Token, settings
 from tocsin.cli.output import note, print_json
 from tocsin.cli.people import BrokerUrl, CoordinatorUrl, UserName, session_options
-from tocsin.cli.signals import ended_by_signals
+from tocsin.cli.signals import run_until_signalled
 from tocsin.client import Gap, Notification, Subscription, channel, connect, topic
 from tocsin.errors import BadArgument, NotFound, SessionEnded
 from tocsin.protocol.targets import Target
@@ -47,8 +47,8 @@ def subscribe(
     chosen = settings(config, sets, {"cluster.data_dir": data_dir}).config
     target = parse_target(name, arguments or [], is_topic=is_topic)
     options = session_options(chosen, coordinator, broker, token, user)
-    with ended_by_signals():
-        asyncio.run(_follow(options, target, id, count, end, as_json))
+    end_s = chosen.client.login_timeout if end else None
+    run_until_signalled(_follow(options, target, id, count, end_s, as_json))
 
 
 def parse_target(name: str, arguments: list[str], *, is_topic: bool) -> Target:
@@ -58,8 +58,9 @@ def parse_target(name: str, arguments: list[str], *, is_topic: bool) -> Target:
 
 
 async def _follow(
-    options: dict[str, Any], target: Target, id: str | None, count: int | None, end: bool, as_json: bool
+    options: dict[str, Any], target: Target, id: str | None, count: int | None, end_s: float | None, as_json: bool
 ) -> None:
+    """``end_s``: how long the end of the subscription may take; ``None`` leaves it standing."""
     async with connect(**options) as session:
         subscription = session.subscribe(target, id=id)
         try:
@@ -67,9 +68,16 @@ async def _follow(
             note(f"Subscribed as {session.user!r} at the broker {session.broker!r}: {subscription.id}")
             await _print_items(subscription, count, as_json)
         finally:
-            if end:
-                with suppress(SessionEnded, NotFound):
-                    await subscription.unsubscribe()
+            if end_s is not None:
+                await _end(subscription, end_s)
+
+
+async def _end(subscription: Subscription, end_s: float) -> None:
+    try:
+        with suppress(SessionEnded, NotFound):
+            await asyncio.wait_for(subscription.unsubscribe(), end_s)
+    except TimeoutError:
+        note(f"No broker answered within {end_s:g} s, and the subscription may stay: {subscription.id}")
 
 
 async def _print_items(subscription: Subscription, count: int | None, as_json: bool) -> None:
