@@ -77,7 +77,7 @@ fragments = some.sampled_from(
 strings = some.sampled_from(["'it''s;'", r"'a\';b'", '"x;y"', r'"\";"', r"r'\'", "';'", "'/*'", "'--'"])
 inner = some.lists(fragments | strings.map(lambda s: f" {s} "), max_size=8).map("".join)
 queries = some.builds(
-    lambda verb, a, b, c: f"{verb} {a} ({b}) {c} x",
+    lambda verb, a, b, c: f"{verb} {a} ({b} y) {c} x",
     some.sampled_from(["SELECT", "with", "(SELECT 1) UNION SELECT"]),
     inner,
     inner,
