@@ -41,11 +41,11 @@ class Outbox:
         return self.waiting_bytes + self.shed_bytes > self._limits.hard_bytes
 
     def push(self, entries: Iterable[Entry]) -> int:
-        """Add; returns how many notifications were shed for it."""
+        """Add; returns how many notifications were shed for it. Where it is over, nothing more is worth choosing."""
         for entry in entries:
             self._waiting.append(entry)
             self.waiting_bytes += _size(entry)
-        return self._shed() if self.waiting_bytes > self._limits.soft_bytes else 0
+        return self._shed() if self.waiting_bytes > self._limits.soft_bytes and not self.is_over else 0
 
     def take(self) -> Iterator[Entry]:
         """Remove and give the first entries, about ``chunk_bytes`` of them and at least one."""

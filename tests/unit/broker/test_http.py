@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import shutil
 import ssl
-import subprocess
 
 import httpx
 import pytest
@@ -199,18 +197,6 @@ def test_what_supervisors_ask():
             assert (await http.get("/readyz")).status_code == 503
 
     run(scenario)
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    """A certificate that signs itself, for localhost, and its key."""
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl makes the certificate")
-    folder = tmp_path_factory.mktemp("tls")
-    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", folder / "key.pem", "-out", folder / "own.pem"]
-    subprocess.run([*made, *names], check=True, capture_output=True)
-    return folder / "own.pem", folder / "key.pem"
 
 
 def test_everything_over_tls(certificate):

@@ -2,9 +2,7 @@
 
 import asyncio
 import logging
-import shutil
 import ssl
-import subprocess
 
 import pytest
 
@@ -48,21 +46,10 @@ def test_a_peer_whose_outbox_is_full_is_closed_and_not_shed():
                 w.topics.put("big", BIG)
                 w.hub.flush()
             await eventually(lambda: w.core.closes["slow"] == 1)
+            assert w.core.meters.shed == 0
             peer.socket.transport.resume_reading()
 
     run(scenario)
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    """A certificate that signs itself, for the loopback address, and its key."""
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl makes the certificate")
-    folder = tmp_path_factory.mktemp("tls")
-    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", folder / "key.pem", "-out", folder / "own.pem"]
-    subprocess.run([*made, *names], check=True, capture_output=True)
-    return folder / "own.pem", folder / "key.pem"
 
 
 def link(url: str, tls: ssl.SSLContext | None, backoff_s: float = 0.1) -> PeerLink:
