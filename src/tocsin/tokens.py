@@ -7,7 +7,7 @@ Rules kept here:
 * The reason for a refusal never contains the token or the secret.
 * Capabilities are grants: what one gives, no other takes away. ``admin`` gives everything.
 
-A capability is ``admin``, ``read``, ``coordinator``, ``ingest:<dataset>``, ``subscribe:<channel>``,
+A capability is ``admin``, ``read``, ``coordinator``, ``notify`` to tell a broker of results, ``ingest:<dataset>``, ``subscribe:<channel>``,
 ``broker:<name>``, ``publish:<topic>``, ``topic:<topic>`` to follow one (``*`` for any name; names ignore
 case), or an object that lets its bearer subscribe to one channel with parameters pinned to claims:
 ``{"channel": "NearMe", "pin": {"user": "sub"}}``. Of several such
@@ -31,7 +31,7 @@ from tocsin.errors import BadArgument, Refused, Unauthenticated, Unavailable
 ALGORITHM = "HS256"
 MAX_TOKEN_BYTES = 8192
 MIN_SECRET_BYTES = 32
-PLAIN_ACTIONS = ("admin", "read", "coordinator")
+PLAIN_ACTIONS = ("admin", "read", "coordinator", "notify")
 NAMED_ACTIONS = ("ingest", "subscribe", "broker", "publish", "topic")
 
 Scalar = str | int | float | bool

@@ -9,9 +9,10 @@ import msgspec
 from fastapi import APIRouter, Depends, FastAPI, Request
 from starlette.responses import Response
 
+from tocsin.broker.allowances import Allowances
 from tocsin.broker.core import Core
 from tocsin.broker.metrics import CONTENT_TYPE, Metrics
-from tocsin.broker.ports import Notices
+from tocsin.broker.ports import Notices, is_peer
 from tocsin.errors import Unavailable
 from tocsin.web.app import add_errors, add_middleware, add_routes, describe, new_app
 from tocsin.web.auth import Who, may_scrape
@@ -42,6 +43,7 @@ class Api:
         self.insecure = core.settings.insecure
         self.open_metrics = open_metrics or self.insecure
         self.metrics = Metrics(core)
+        self.allowances = Allowances(core.settings.max_messages_per_s, core.now)
 
 
 async def _api(request: Request) -> Api:
@@ -91,8 +93,10 @@ async def metrics(api: Shared) -> Response:
 
 @guarded.post("/topics/{topic:path}/messages", **operation(gives=PublishedAt, summary="Publish one JSON value"))
 async def publish(topic: str, request: Request, who: Who, api: Shared) -> Response:
-    """Answered when the topic's owner has stamped it."""
+    """Answered when the topic's owner has stamped it; 429 where the user sends faster than a connection may."""
     settings = api.core.settings
+    if not is_peer(who):
+        api.allowances.take(who.subject)
     payload = await read_bytes(request, settings.max_message_bytes, settings.login_timeout)
     _check_json(payload)
     return reply(PublishedAt(topic, await api.core.publisher.publish(topic, payload, who)))
@@ -100,6 +104,8 @@ async def publish(topic: str, request: Request, who: Who, api: Shared) -> Respon
 
 @guarded.post("/notify", **operation(status=204, summary="The data cluster has new results"))
 async def notify(request: Request, who: Who, api: Shared) -> Response:
+    """Needs the capability `notify`."""
+    who.need("notify")
     settings = api.core.settings
     await api.notices.noticed(await read_bytes(request, settings.max_notice_bytes, settings.login_timeout), who)
     return Response(status_code=204)

@@ -347,4 +347,4 @@ class Cluster:
         self.metrics.outbox(sum(b.waiting_notices for b in self._showing.brokers()))
 
     def _token(self) -> str:
-        return mint(self._secret, "cluster", [], _NOTICE_TOKEN_TTL_S)
+        return mint(self._secret, "cluster", ["notify"], _NOTICE_TOKEN_TTL_S)

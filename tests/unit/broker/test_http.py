@@ -153,6 +153,25 @@ def test_publishing_over_http():
     run(scenario)
 
 
+def test_publishing_over_http_is_held_to_the_rate_of_a_connection():
+    async def scenario():
+        async with world(max_messages_per_s=0.5) as w, httpx.AsyncClient(base_url=w.server.url) as http:
+
+            async def post(*who):
+                return await http.post("/topics/a/messages", headers=bearer(*who), content=b"1")
+
+            assert (await post("ann")).status_code == 200
+            refused = await post("ann")
+            assert (refused.status_code, refused.json()["type"]) == (429, "urn:tocsin:too-many-requests")
+            assert 1 <= int(refused.headers["Retry-After"]) <= 2
+            assert (await post("bob")).status_code == 200
+            for _ in range(2):
+                assert (await post("broker_2", "broker:broker_2", "publish:*")).status_code == 200
+            assert len(w.topics.log["topic:a"]) == 4
+
+    run(scenario)
+
+
 def test_a_connection_that_served_http_can_become_an_event_stream():
     async def scenario():
         async with world() as w:
@@ -173,7 +192,9 @@ def test_a_connection_that_served_http_can_become_an_event_stream():
 def test_notices_reach_the_upstream():
     async def scenario():
         async with world() as w, httpx.AsyncClient(base_url=w.server.url) as http:
-            assert (await http.post("/notify", headers=bearer("cluster"), content=b"{}")).status_code == 204
+            assert (await http.post("/notify", headers=bearer("cluster", "notify"), content=b"{}")).status_code == 204
+            refused = await http.post("/notify", headers=bearer("ann", "topic:*", "publish:*", "read"), content=b"{}")
+            assert (refused.status_code, "'notify'" in refused.json()["detail"]) == (403, True)
             assert w.topics.log["noticed"] == [("cluster", b"{}")]
             assert (await http.post("/notify", content=b"{}")).status_code == 401
 
