@@ -1,4 +1,4 @@
-"""Time limits of a connection, which uvicorn leaves to a proxy in front.
+"""Time limits of a connection, which uvicorn leaves to a proxy in front, and an answer to what is not HTTP.
 
 A connection is closed without an answer when
 
@@ -16,7 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import h11
+from starlette.responses import Response
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from tocsin.web.problems import problem
 
 LOOK_S = 1.0  # the longest time between two looks at a connection
 
@@ -46,6 +49,24 @@ class _BoundedHttp(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._timer.cancel()
         super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:
+        """What comes is not HTTP: say so, unless the request was answered already; its application hears no more."""
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            self._say(problem("malformed-body", "expected HTTP/1.1, in its head and in the chunks of its body"))
+        self.transport.close()
+
+    def _say(self, answer: Response) -> None:
+        headers = [*answer.raw_headers, (b"connection", b"close")]
+        for event in (
+            h11.Response(status_code=answer.status_code, headers=headers, reason=b"Bad Request"),
+            h11.Data(data=answer.body),
+            h11.EndOfMessage(),
+        ):
+            self.transport.write(self.conn.send(event))
 
     def _look(self) -> None:
         known, now = self._progress(), self.loop.time()

@@ -7,7 +7,7 @@ import socket
 import ssl
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import httpx
@@ -85,6 +85,26 @@ def test_an_answer_that_is_not_taken_does_not_hold_a_connection(
     with closing(opened(server, head.encode() + body)) as connection:
         assert connection.recv(8) == b"HTTP/1.1"
         until(lambda: not server._server.server_state.connections, "the connection is closed", TRUST_S)
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+@pytest.mark.parametrize("later", [(), (b"xyz\r\n",), (b"5\r\nab", b"cdefgh\r\n", b"more")])
+def test_a_body_in_broken_chunks_is_a_quiet_400(
+    server: ApiServer, token: Token, later: tuple[bytes, ...], is_known: bool, caplog: pytest.LogCaptureFixture
+):
+    """Whether the request was answered before (401), or the chunks come with its head, or after it."""
+    head = f"POST /statements HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n{allowed(token) if is_known else ''}"
+    with closing(opened(server, f"{head}\r\n".encode() + (b"" if later else b"xyz\r\n"))) as connection:
+        answer = b"" if is_known or not later else connection.recv(65536)
+        with suppress(ConnectionError):
+            for part in later:
+                connection.sendall(part)
+        while part := _more(connection):
+            answer += part
+    assert answer.startswith(b"HTTP/1.1 400" if is_known or not later else b"HTTP/1.1 401")
+    assert b"application/problem+json" in answer
+    until(lambda: not server._server.server_state.tasks, "the request is over", TRUST_S)
+    assert not [record for record in caplog.records if record.levelname == "ERROR" or record.exc_info]
 
 
 def _more(connection: socket.socket) -> bytes:
