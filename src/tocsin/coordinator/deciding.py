@@ -59,8 +59,7 @@ class Decider:
         loads = LoadModel(snapshot, sight.heading(snapshot)).loads
         if self._is_gathering(snapshot, loads, now_s):
             return Decided(Decision(sight.at, Action.NOTHING, Waits.GATHERING, users=snapshot.n))
-        verdict, memory = framework.decide(snapshot, self._memory, self._rng, now_s, loads)
-        self._memory = replace(memory, moved=())  # who rests is in the snapshot: those who really moved
+        verdict, self._memory = framework.decide(snapshot, self._memory, self._rng, now_s, loads)
         return _decided(sight.at, snapshot, verdict, 1000 * (self._timer() - started))
 
     def compare(self, policies: Sequence[PolicyChoice], sight: Sight, now_s: float) -> Tried:
@@ -77,7 +76,7 @@ class Decider:
             plan = replace(plan, status=Status.DISCARDED, reason=Reason.RAISES_MAXIMUM)
         is_wanted = plan.status is not Status.DISCARDED and len(plan) > 0
         if is_wanted:
-            self._memory = replace(self._memory.planned(plan, now_s, self._framework.rest_s), moved=())
+            self._memory = self._memory.planned(now_s)
         action = Action.NOTHING
         if is_wanted:
             action = Action.SHUFFLE if policy.name in SHUFFLES else Action.MIGRATE

@@ -5,7 +5,8 @@ brokers fetch each backend subscription once and send it to each who wants it; m
 at a check the framework sees rates averaged over the window and may answer a plan.
 
 Arrays carry it: a second costs backend subscriptions × brokers, whatever the number of subscribers, and a check what
-its snapshot costs. A plan is carried out at once, or at ``moves_per_s``; until it is, nothing else is planned.
+its snapshot costs. A plan is carried out at once, or at ``moves_per_s``. Meanwhile thresholds are held against the
+loads that it leads to, and a plan that comes of it takes its place, as in the coordinator.
 
 Brokers with a limit are queues: bytes come at the start of a second and leave first come, first served. What comes
 behind ``b`` bytes waits ``b / limit``, so that a burst of ``a`` waits ``a (b + a / 2) / limit`` byte-seconds in all.
@@ -20,6 +21,7 @@ from random import Random
 import numpy as np
 
 from tocsin.errors import BadArgument
+from tocsin.lab.moving import Moving
 from tocsin.lab.trace import Decided, Trace
 from tocsin.lab.world import World
 from tocsin.policies.base import Assign, BrokerView, Newcomer, PlacementPolicy, PlacementView
@@ -63,7 +65,7 @@ class _Run:
         self.world, self.framework, self.pace, self.rng = world, framework, pace, rng
         self._placing = _Placing(world, placement, rng)
         self._counts = np.zeros(world.q * world.m, np.int32)
-        self._memory, self._queue = Memory(), deque[tuple[int, int]]()
+        self._memory, self._moving = Memory(), Moving(world.n, pace.moves_per_s)
         self._yields = deque[Floats](maxlen=pace.window_s // pace.check_s)
         self._yielded = np.zeros(world.q)
         shape = (world.duration_s, world.m)
@@ -113,44 +115,47 @@ class _Run:
         self._queued[second] = np.maximum(before + came - limit, 0.0)
 
     def _migrate(self, second: int) -> None:
-        if not self._queue:
+        moves = self._moving.due(second + 1.0)
+        if not moves:
             return
         offsets, items = self.world.rows(second)
         none, nobody = np.zeros(self.world.q), np.zeros(self.world.m)
-        due = min(len(self._queue), self.pace.moves_per_s or len(self._queue))
-        for _ in range(due):
-            i, target = self._queue.popleft()
+        for i, target in moves:
             source = int(self._placing.assigned[i])
             counting.transfer(i, source, target, offsets, items, none, self._counts, nobody)
             self._placing.assigned[i] = target
-        self._moved[second] = due
+        self._moved[second] += len(moves)
 
     def _check(self, second: int) -> None:
         self._yields.append(self._yielded)
         self._yielded = np.zeros(self.world.q)
         self._users.append(self._placing.users())
-        if self.framework is None or self._queue:
-            return
-        snapshot = self._snapshot(second)
-        verdict, self._memory = self.framework.decide(snapshot, self._memory, self.rng, second + 1.0)
+        if self.framework is not None:
+            self._decide(second, self.framework)
+
+    def _decide(self, second: int, framework: Framework) -> None:
+        snapshot = self._snapshot(second, framework.rest_s)
+        loads = LoadModel(snapshot, self._moving.heading(snapshot.assigned)).loads
+        verdict, self._memory = framework.decide(snapshot, self._memory, self.rng, second + 1.0, loads)
         if verdict.plan is not None or verdict.discarded:
             self._decided.append(_told(second, verdict))
         if verdict.plan is not None:
-            self._queue.extend(zip(verdict.plan.order.tolist(), verdict.plan.targets.tolist(), strict=True))
+            self._moving.begin(verdict.action, verdict.plan)
             if self.pace.moves_per_s is None:
                 self._migrate(second)
 
-    def _snapshot(self, second: int) -> Snapshot:
+    def _snapshot(self, second: int, rest_s: float) -> Snapshot:
         offsets, items = self.world.rows(second)
         rates = np.sum(self._yields, axis=0) / (len(self._yields) * self.pace.check_s)
         assigned = np.maximum(self._placing.assigned, 0)  # who has not come yet wants nothing
-        return Snapshot(offsets, items, rates, assigned, np.ones(self.world.m))
+        resting = self._moving.resting(second + 1.0, rest_s)
+        return Snapshot(offsets, items, rates, assigned, np.ones(self.world.m), resting)
 
     def trace(self) -> Trace:
         users = np.array(self._users).reshape(-1, self.world.m).astype(np.int64)
         return Trace(
             *(self.pace.check_s, self.pace.window_s, self._received, self._sent, users, self._moved),
-            *(tuple(self._decided), self._fetches, self._deliveries),
+            *(tuple(self._decided), dict(self._moving.made), self._fetches, self._deliveries),
             frontend=int(self._counts.sum()),
             backend=int(self._counts.reshape(self.world.q, self.world.m).any(axis=1).sum()),
             upstream=int((self._counts > 0).sum()),

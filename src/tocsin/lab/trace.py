@@ -5,6 +5,7 @@ A trace holds nothing that depends on the machine: the same world, policies and 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,8 +34,9 @@ class Decided:
 class Trace:
     """``received`` and ``sent`` are bytes by second and broker, ``users`` people by check and broker.
 
-    ``moved`` are the migrations carried out by second. ``queued`` are the bytes that wait at the end of a second and
-    ``waited`` byte-seconds of waiting that arrive with it, where brokers have a limit; else empty.
+    ``moved`` are the migrations carried out by second, ``made`` all of them by who planned them. Where brokers have a
+    limit, ``queued`` are the bytes that wait at the end of a second and ``waited`` byte-seconds of waiting that arrive
+    with it; else they are empty.
     """
 
     check_s: int
@@ -44,6 +46,7 @@ class Trace:
     users: Ints
     moved: Ints
     decided: tuple[Decided, ...]
+    made: Mapping[Action, int]
     fetches: int
     deliveries: int
     frontend: int
@@ -61,11 +64,11 @@ class Trace:
         return int(self.moved.sum())
 
     def migrations_by(self, action: Action) -> int:
-        """Planned by migration, or by the shuffle."""
-        return sum(d.moves for d in self.decided if d.action is action)
+        """Planned by migration, or by the shuffle, and carried out."""
+        return self.made.get(action, 0)
 
     def plans(self, action: Action | None = None) -> list[Decided]:
-        """Those that were carried out."""
+        """Those that were begun; the next may have come before all of its moves were made."""
         return [d for d in self.decided if d.moves and (action is None or d.action is action)]
 
     @property

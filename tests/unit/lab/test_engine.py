@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from random import Random
 
 import numpy as np
 import pytest
@@ -12,9 +14,10 @@ from tocsin.lab.debs19.prototype import Prototype
 from tocsin.lab.debs19.schemes import LiteralLeastLoaded
 from tocsin.lab.debs19.simulation import Simulation
 from tocsin.lab.engine import Pace, simulate
+from tocsin.lab.moving import Moving
 from tocsin.lab.trace import Trace
 from tocsin.lab.world import World, distinct_interests
-from tocsin.policies.multistage.framework import Framework
+from tocsin.policies.multistage.framework import Action, Framework
 from tocsin.policies.multistage.gsh import Gsh
 from tocsin.policies.multistage.ldm import Ldm
 from tocsin.policies.multistage.load import LoadModel
@@ -130,6 +133,29 @@ def test_migrations_keep_to_their_rate() -> None:
     during = slow.moved[first.at_s : first.at_s + (first.moves + 1) // 2]
     assert during.sum() == first.moves
     assert all(plan.at_s >= first.at_s + (first.moves + 1) // 2 for plan in slow.plans()[1:])
+
+
+def test_a_plan_in_flight_is_replaced_and_not_stacked() -> None:
+    """People go on subscribing while migrations take their time, so that what was planned becomes wrong."""
+    framework = Framework(Ldm(0.05), None, alpha=0.05, window_s=0, cooldown_s=20, rest_s=0)
+    slow = simulate(replace(SMALL, subscribers=1000).world(1), Nearest(), framework, Pace(moves_per_s=1))
+    plans = slow.plans()
+    replaced = [one for one, after in pairwise(plans) if after.at_s - one.at_s < one.moves]
+    assert replaced
+    assert slow.migrations < sum(plan.moves for plan in plans)
+    assert slow.migrations == slow.migrations_by(Action.MIGRATE)
+    assert slow.covs()[-1] < 0.1
+
+
+def test_who_has_moved_rests_and_who_was_only_planned_to_does_not() -> None:
+    plan = Gsh().plan(Snapshot([0, 1, 2, 3], [0, 1, 2], [3.0, 2.0, 2.0], [1, 0, 0], np.ones(2)), Random(0), 0.0)
+    moving = Moving(3, 1)
+    moving.begin(Action.SHUFFLE, plan)
+    assert plan.order.tolist() == [0, 1, 2]
+    assert moving.due(10.0) == [(0, 0)]
+    assert moving.heading(np.array([0, 0, 0], np.int32)).tolist() == [0, 1, 1]
+    assert moving.resting(15.0, rest_s=6.0).tolist() == [True, False, False]
+    assert not moving.resting(16.0, rest_s=6.0).any()
 
 
 def test_least_loaded_taken_literally_sends_all_to_one() -> None:

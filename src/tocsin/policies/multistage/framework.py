@@ -13,8 +13,9 @@ cov and mean are of loads averaged over ``window_s``. Where this departs from th
   fraction ``least_gain``, is discarded with its reason: a plan must pay for itself.
 - One threshold starts and ends the print's migration. Here ``alpha`` starts it and the policy's own ``stop_cov``,
   which may not be higher, ends it.
-- After a plan nothing is planned for ``cooldown_s``, and whoever was moved stays for ``rest_s``. With both, and with
-  policies that never raise the maximum, nobody is sent to and fro.
+- After a plan nothing is planned for ``cooldown_s``, and whoever was moved stays for ``rest_s``: whoever makes the
+  snapshot pins them, since only it knows which moves were made and when they ended. With both, and with policies that
+  never raise the maximum, nobody is sent to and fro.
 - ``relative`` makes ``beta`` and ``theta`` fractions of the usual mean load (averaged over about ``trend_s``) instead
   of bytes a second.
 """
@@ -93,7 +94,7 @@ class Framework:
             return Verdict(Action.NOTHING, reason, mean, spread), memory
         verdict = self._tried(snapshot, memory, rng, now, mean, spread)
         if verdict.plan is not None:
-            memory = memory.planned(verdict.plan, now, self.rest_s)
+            memory = memory.planned(now)
         return verdict, memory
 
     def _waits(self, memory: Memory, now: float) -> Reason | None:
@@ -103,7 +104,6 @@ class Framework:
     def _tried(
         self, snapshot: Snapshot, memory: Memory, rng: Random, now: float, mean: float, spread: float
     ) -> Verdict:
-        seen = replace(snapshot, pinned=memory.resting(snapshot, now, self.rest_s))
         unit = (memory.usual_mean or 0.0) if self.relative else 1.0
         stages = (
             (Action.SHUFFLE, self.shuffle, self.gamma, self.theta * unit),
@@ -116,7 +116,7 @@ class Framework:
             if mean <= least:
                 reason = Reason.LOW_LOAD
                 continue
-            plan = self._judged(policy.plan(seen, rng, now))
+            plan = self._judged(policy.plan(snapshot, rng, now))
             if plan.status is Status.DISCARDED:
                 discarded.append(plan)
             elif len(plan):

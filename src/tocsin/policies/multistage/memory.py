@@ -13,21 +13,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tocsin.policies.multistage.plan import Plan
-from tocsin.policies.multistage.snapshot import Flags, Floats, Ints, Snapshot
-
-Moved = Ints | frozenset[str]
+from tocsin.policies.multistage.snapshot import Floats, Snapshot
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Memory:
-    """``samples`` are times and loads, ``moved`` times and who was moved then: by name, or by number without names."""
+    """``samples`` are times and loads."""
 
     samples: tuple[tuple[float, Floats], ...] = ()
     brokers: tuple[str, ...] = ()
     usual_mean: float | None = None
     planned_at: float | None = None
-    moved: tuple[tuple[float, Moved], ...] = ()
 
     def observed(self, snapshot: Snapshot, loads: Floats, now: float, window_s: float, trend_s: float) -> Memory:
         names = tuple(snapshot.broker(j) for j in range(snapshot.m))
@@ -47,21 +43,6 @@ class Memory:
         mean: Floats = np.mean([loads for _, loads in self.samples], axis=0)
         return mean
 
-    def planned(self, plan: Plan, now: float, rest_s: float) -> Memory:
-        """``plan`` is being carried out."""
-        s = plan.snapshot
-        who: Moved = frozenset(s.subscribers[i] for i in plan.order) if s.subscribers else plan.order
-        kept = [batch for batch in self.moved if now - batch[0] < rest_s]
-        return replace(self, samples=(), planned_at=now, moved=(*kept, (now, who)))
-
-    def resting(self, snapshot: Snapshot, now: float, rest_s: float) -> Flags:
-        """Who was moved within ``rest_s``, or is pinned anyway."""
-        pinned = snapshot.pinned.copy()
-        for when, who in self.moved:
-            if now - when >= rest_s:
-                continue
-            if isinstance(who, frozenset):
-                pinned |= np.fromiter((name in who for name in snapshot.subscribers), bool, snapshot.n)
-            else:
-                pinned[who[who < snapshot.n]] = True
-        return pinned
+    def planned(self, now: float) -> Memory:
+        """A plan is being carried out."""
+        return replace(self, samples=(), planned_at=now)
