@@ -141,6 +141,23 @@ def test_a_topic_outlives_joins_drains_and_kills_of_its_owner(tmp_path: Path) ->
         run(story(world))
 
 
+def test_a_broker_that_leaves_while_the_coordinator_is_away_hands_its_topics_over(tmp_path: Path) -> None:
+    topic = topic_of("c")
+
+    async def story(world: System) -> None:
+        publish = lambda at, *numbers: asyncio.to_thread(world.publish, at, topic, *numbers)  # noqa: E731
+        async with world.subscriber("a", topic) as at_a, world.subscriber("b", topic) as at_b:
+            await publish("a", 1)
+            world.coordinator.kill()
+            assert await asyncio.to_thread(world.brokers["c"].stop) == 0
+            await publish("b", 2)
+            assert await at_a.until(2) == await at_b.until(2) == [1, 2]
+            assert at_a.gaps == at_b.gaps == []
+
+    with system(tmp_path, *NAMES) as world:
+        run(story(world))
+
+
 def _is_published(world: System, topic: str) -> bool:
     try:
         return bool(world.publish("a", topic, 8))

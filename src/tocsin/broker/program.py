@@ -50,6 +50,7 @@ async def serve(config: Config) -> None:
 
     async def end(is_hurried: asyncio.Event) -> None:
         log.info("draining")
+        sources.topics.leave()
         await server.drain(residents, is_hurried)
         await _handed_over(sources, config.upstream.settle, is_hurried)
 

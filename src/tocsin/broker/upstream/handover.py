@@ -11,6 +11,7 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
+from tocsin.broker.upstream.topics import Missed
 from tocsin.errors import BadArgument, Unavailable
 from tocsin.protocol.coordination import BrokerInfo
 from tocsin.protocol.messages import Hole
@@ -49,6 +50,20 @@ class HistoryPage(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
+def page_of(missed: Missed, after: str, through: str, page_bytes: int) -> HistoryPage:
+    """As much of (after, through] as ``page_bytes`` allow, one item at least."""
+    items: list[tuple[str, msgspec.Raw]] = []
+    size, at = 0, missed.hole.through if missed.hole else after
+    for position, payload in missed.items:
+        if position > through:
+            break
+        if items and size + len(payload) > page_bytes:
+            return HistoryPage(items, at, missed.hole, missed.reason)
+        items.append((position, msgspec.Raw(payload)))
+        size, at = size + len(payload), position
+    return HistoryPage(items, max(at, through), missed.hole, missed.reason)
+
+
 class Known(msgspec.Struct, frozen=True):
     """Who lives, as a broker was last told; None where it was not."""
 
@@ -79,6 +94,13 @@ class PeerClient:
         ]
         answers = await asyncio.gather(*asked, return_exceptions=True)
         return [answer for answer in answers if isinstance(answer, Handover)]
+
+    async def leave(self, me: BrokerInfo, others: Iterable[BrokerInfo]) -> dict[str, Known]:
+        """Say that this broker goes; who counts then by what each one knows that answers."""
+        asked, body = list(others), msgspec.json.encode(me)
+        told = [self._ask(Known, "POST", other, f"/brokers/{quote(me.name, safe='')}/leaving", body) for other in asked]
+        answers = await asyncio.gather(*told, return_exceptions=True)
+        return {other.name: a for other, a in zip(asked, answers, strict=True) if isinstance(a, Known)}
 
     async def known(self, others: Iterable[BrokerInfo]) -> list[Known]:
         """Who lives by what others were told, from those that answer."""

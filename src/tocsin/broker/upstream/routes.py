@@ -9,7 +9,8 @@ from tocsin.broker.app import Shared
 from tocsin.broker.ports import is_peer
 from tocsin.broker.upstream.handover import Handover, HistoryPage, Known, State, Taker
 from tocsin.broker.upstream.owners import TopicUpstream
-from tocsin.errors import Refused, Unavailable
+from tocsin.errors import BadArgument, Refused, Unavailable
+from tocsin.protocol.coordination import BrokerInfo
 from tocsin.protocol.targets import check_topic
 from tocsin.tokens import Principal
 from tocsin.web.auth import Who
@@ -17,7 +18,7 @@ from tocsin.web.bodies import decode, read_bytes
 from tocsin.web.describe import operation, reply
 
 MAX_TAKER_BYTES = 4096
-MESSAGES = (Taker, State, Handover, HistoryPage, Known)
+MESSAGES = (Taker, State, Handover, HistoryPage, Known, BrokerInfo)
 
 
 def peer_routes(topics: TopicUpstream) -> APIRouter:
@@ -38,6 +39,17 @@ def peer_routes(topics: TopicUpstream) -> APIRouter:
         if page is None:
             raise Unavailable(f"the topic {topic!r} is stamped elsewhere")
         return reply(page)
+
+    @router.post("/brokers/{name}/leaving", **operation(takes=BrokerInfo, gives=Known, summary="Let a broker go"))
+    async def leaving(name: str, request: Request, who: Who, api: Shared) -> Response:
+        """From that broker itself: topics are shared out without it, and its logs fetched. Who counts then."""
+        _peers_only(who)
+        who.need("broker", name)
+        body = await read_bytes(request, MAX_TAKER_BYTES, api.core.settings.login_timeout)
+        leaver = decode(body, BrokerInfo)
+        if leaver.name != name:
+            raise BadArgument("name", name, leaver.name)
+        return reply(topics.leaves(leaver))
 
     @router.get("/topology", **operation(gives=Known, summary="Show who lives"))
     async def topology(who: Who) -> Response:

@@ -1,0 +1,52 @@
+"""A broker's own word that it leaves, for when the coordinator cannot give it.
+
+A broker that drains waits a moment for the coordinator to name the others alone. While it does not, the broker tells
+every other one that it goes: they share out the topics without it, the next owners fetch its logs in their
+epochs, and it refers to them whoever still takes it for the owner. It says so again and again, for a coordinator that
+comes back may count it once more. Who stays has to agree who owns a topic, so the leaving broker takes over what most
+of them believe.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from tocsin.broker.upstream.backoff import Backoff
+from tocsin.broker.upstream.handover import PeerClient
+from tocsin.broker.upstream.members import Members
+from tocsin.protocol.coordination import BrokerInfo
+
+
+class Leaving:
+    """``shared`` is called when topics have to be shared out anew."""
+
+    def __init__(
+        self, me: Callable[[], BrokerInfo], members: Members, client: PeerClient, shared: Callable[[], None]
+    ) -> None:
+        self._me, self._members, self._client, self._shared = me, members, client, shared
+        self._informed: set[str] = set()
+
+    @property
+    def is_known(self) -> bool:
+        """Whether everybody who stays knows that this broker goes."""
+        staying = {broker.name for broker in self._members.staying}
+        return not self._members.is_counted or staying <= self._informed
+
+    def counted_anew(self) -> None:
+        """Others may have been told the same, and count this broker again."""
+        self._informed.clear()
+
+    async def run(self, backoff: Backoff) -> None:
+        while True:
+            await backoff.pause()
+            if self._members.is_counted and self._members.staying:
+                await self._tell()
+
+    async def _tell(self) -> None:
+        answers = await self._client.leave(self._me(), self._members.staying)
+        self._informed = set(answers)
+        views = Counter(known.brokers for known in answers.values() if known.brokers)
+        staying = [broker for view, _ in views.most_common(1) for broker in view if broker.name != self._me().name]
+        if staying and self._members.is_counted and self._members.leave(staying):
+            self._shared()
