@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,22 @@ class System:
         )
         answer.raise_for_status()
 
+    def let_go(self) -> None:
+        """End at the cluster what the broker holds there."""
+        with httpx.Client(base_url=self.cluster.url, timeout=60, trust_env=False) as http:
+            held = http.get("/subscriptions", params={"broker": "north"}).json()["subscriptions"]
+            http.post("/subscriptions/remove", json={"ids": [one["id"] for one in held]}).raise_for_status()
+
+    def wait_for_execution(self, after: str) -> None:
+        """Until an execution later than that of the position has ended."""
+        with httpx.Client(base_url=self.cluster.url, timeout=60, trust_env=False) as http:
+            for _ in range(600):
+                page = http.get("/channels/Large/results", params={"backend": 1, "limit": 1000}).json()
+                if page["through"][:12] > after[:12]:
+                    return
+                time.sleep(0.1)
+        raise AssertionError("nothing was executed")
+
     def stop(self) -> None:
         self.broker.kill()
         self.cluster.kill()
@@ -127,6 +144,19 @@ async def _story(system: System) -> None:
     assert bob.recovered
     assert ann.gaps == bob.gaps == []
     await asyncio.gather(ann.__aexit__(), bob.__aexit__())
+
+    system.broker.kill()
+    await asyncio.to_thread(system.let_go)
+    await asyncio.to_thread(system.append, 18)  # nobody holds the set: nothing is made for it
+    await asyncio.to_thread(system.wait_for_execution, ann.position or "")
+    await asyncio.to_thread(system.restart_broker)
+    ann = await standing(system, "ann", FIRES, ann.position)
+    await asyncio.to_thread(system.append, 19)
+    await ann.until(1)
+    assert ids(ann) == [19]
+    assert not ann.recovered
+    assert ann.gaps == [("unheld", None)]
+    await ann.__aexit__()
 
 
 def test_everything_arrives_once_though_the_broker_and_the_cluster_are_killed(system: System) -> None:

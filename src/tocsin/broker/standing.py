@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tocsin.broker.session import Session
 
 log = logging.getLogger(__name__)
+_PAGES = 3  # of the past that are read before the answer, while they have nothing
 
 
 @dataclass(slots=True)
@@ -93,9 +94,12 @@ def _begin(session: Session, stood: Stood, starts: Mapping[Stream, str]) -> None
 
 
 async def _look_back(stood: Stood, stream: Stream) -> None:
-    """Read the first page of the past, so that the answer can say whether all of it is there."""
+    """Read the first of the past that has something, so that the answer can say whether all of it is there."""
     follow, _ = stood.begun[stream]
-    if follow.needs_page:
+    for _ in range(_PAGES):
+        if not follow.needs_page:
+            return
         page = await follow.page(stood.session.core.holding.replay)
         if page is not None and not follow.skip(page):
             stood.begun[stream] = (follow, page)
+            return

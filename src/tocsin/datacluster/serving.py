@@ -14,9 +14,9 @@ from tocsin.datacluster.brokers import Brokers
 from tocsin.datacluster.channel import Channel
 from tocsin.datacluster.channels import Channels
 from tocsin.datacluster.service import ChannelPage, GapView, ResultView
-from tocsin.datacluster.storage import acks, executions
+from tocsin.datacluster.storage import acks, executions, holes
 from tocsin.datacluster.storage.ledger import Ledger
-from tocsin.datacluster.storage.results import ResultPage, ResultStore, Wanted
+from tocsin.datacluster.storage.results import Gap, ResultPage, ResultStore, Wanted
 from tocsin.datacluster.storage.transaction import Tx
 from tocsin.errors import BadArgument, Refused
 from tocsin.model.position import START, Position
@@ -62,13 +62,21 @@ class Serving:
         self, channel_name: str, backend: int, after: Position, through: Position | None, limit: int,
         brokers: Sequence[int] | None = None,
     ) -> ChannelPage:  # fmt: skip
-        """One backend subscription's results: all, or those that one of ``brokers`` gets."""
+        """One backend subscription's results: all, or those that one of ``brokers`` gets.
+
+        A page ends where a hole begins that nobody held it in, and the next one begins with its gap.
+        """
         channel = self._channels[channel_name]
         wanted = self._held(channel, backend, brokers) if brokers is not None else _one(backend)
         self._check_cursor(channel, after)
         last = through or Position.end_of(channel.head)
-        page = self._results.page(channel.id, after, wanted, min(limit, self._max_rows), self._max_bytes, last)
-        return replace(_page(channel, page), is_end=page.is_end or page.through >= last)
+        first, hole = self._ledger.read(lambda tx: holes.whole_span(tx, channel.id, backend, after))
+        stop = min(last, hole) if hole else last
+        page = self._results.page(channel.id, first, wanted, min(limit, self._max_rows), self._max_bytes, stop)
+        if first > after:
+            gap = Gap(after, page.gap.through if page.gap else first, None, holes.UNHELD)
+            page = replace(page, after=after, gap=gap)
+        return replace(_page(channel, page), is_end=page.through >= last or (page.is_end and stop == last))
 
     def acknowledge(self, broker: str, positions: Mapping[str, Position]) -> None:
         broker_id = self._brokers.id_of(broker)

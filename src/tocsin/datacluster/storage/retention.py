@@ -26,7 +26,8 @@ COUNTED = 10_000  # expired executions with results that are kept for counting
 class Gap:
     """Results in (after, through] are gone; ``count`` of the channel's rows, if that is still known.
 
-    ``reason`` is ``retention``, or ``lost`` where files that should be there are missing or damaged.
+    ``reason`` is ``retention``, ``lost`` where files that should be there are missing or damaged, or ``unheld`` where
+    nobody held the backend subscription, so that they were never made.
     """
 
     after: Position
@@ -68,7 +69,7 @@ def gap(tx: Tx, channel_id: int, after: Position, known: Progress) -> Gap | None
     rows = tx.rows(sql, (channel_id, after.execution, known.expired))
     count = sum(rows - min(rows, after.row) if no == after.execution else rows for no, rows in rows)
     through = Position.end_of(known.expired)
-    if after.execution < known.forgotten:
+    if known.forgotten and after < Position.end_of(known.forgotten):
         return Gap(after, through, None)
     return Gap(after, through, count) if count else None
 

@@ -130,4 +130,9 @@ SCRIPTS = (
         rejected BIGINT NOT NULL
     );
     """,
+    """
+    ALTER TABLE backend_subscription ADD COLUMN broken_through BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE backend_subscription ADD COLUMN left_after BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE backend_subscription ADD COLUMN held_since BIGINT NOT NULL DEFAULT 0;
+    """,
 )

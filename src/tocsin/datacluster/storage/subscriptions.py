@@ -5,6 +5,7 @@ from 1 per channel. When its last holder leaves it becomes inactive but keeps it
 back with the next holder, so its stream goes on, until ``purge`` forgets it: then the same arguments get a
 new number. A number never stands for other arguments. ``version`` is a number of the whole ledger that
 grows with every change of the active set: who knows version ``v`` asks for what changed since.
+Executions that ran while nobody held it made nothing for it; ``holes`` tells whoever reads over them.
 
 A subscription counts from the first execution that starts after it was written.
 """
@@ -138,7 +139,7 @@ def add_subscriptions(tx: Tx, channel_id: int, wanted: Sequence[Wanted], now: fl
             fresh.append((id, channel_id, backend.no, want.broker_id, want.owner, started + 1, now))
         elif known[id][0] != asked:
             raise AlreadyExists("subscription", id, "choose another id")
-    _store(tx, channel_id, backends, fresh)
+    _store(tx, channel_id, backends, fresh, started)
     return [
         Added(id, known[id][0][1], known[id][1], backends[want.params_key].is_changed, is_new)
         for id, want, is_new in zip(ids, wanted, are_new, strict=True)
@@ -274,7 +275,7 @@ def _ids(wanted: Sequence[Wanted], backends: dict[str, _Backend], now: float) ->
     return ids
 
 
-def _store(tx: Tx, channel_id: int, backends: dict[str, _Backend], fresh: list[Row]) -> None:
+def _store(tx: Tx, channel_id: int, backends: dict[str, _Backend], fresh: list[Row], started: int) -> None:
     if not fresh:
         return
     touched = [(key, b) for key, b in backends.items() if b.added]
@@ -287,8 +288,9 @@ def _store(tx: Tx, channel_id: int, backends: dict[str, _Backend], fresh: list[R
     )
     tx.executemany(
         """UPDATE backend_subscription SET holders = holders + ?, active = 1,
+           held_since = CASE WHEN active = 0 AND left_after < ? THEN ? ELSE held_since END,
            version = CASE WHEN active = 0 THEN ? ELSE version END WHERE channel_id = ? AND no = ?""",
-        [(b.added, version, channel_id, b.no) for _, b in touched if not b.is_new],
+        [(b.added, started, started + 1, version, channel_id, b.no) for _, b in touched if not b.is_new],
     )
     tx.executemany(
         """INSERT INTO subscription (id, channel_id, backend_no, broker_id, owner, since_execution, created_at)
@@ -313,9 +315,12 @@ def _release(tx: Tx, leaving: Counter[tuple[int, int]]) -> set[tuple[int, int]]:
     )
     gone = {backend for backend in leaving if _holders(tx, backend) == 0}
     version = next_value(tx, "backend_version") if gone else 0
+    ended = {channel_id: _ended(tx, channel_id) for channel_id, _ in gone}
     tx.executemany(
-        "UPDATE backend_subscription SET active = 0, version = ? WHERE channel_id = ? AND no = ?",
-        [(version, *backend) for backend in gone],
+        """UPDATE backend_subscription SET active = 0, version = ?, left_after = ?,
+           broken_through = CASE WHEN held_since > 0 THEN held_since - 1 ELSE broken_through END
+           WHERE channel_id = ? AND no = ?""",
+        [(version, ended[backend[0]], *backend) for backend in gone],
     )
     for channel_id in {channel for channel, _ in leaving}:
         tx.execute(
@@ -328,6 +333,14 @@ def _release(tx: Tx, leaving: Counter[tuple[int, int]]) -> set[tuple[int, int]]:
             ),
         )
     return gone
+
+
+def _ended(tx: Tx, channel_id: int) -> int:
+    """The last execution that is over. One that runs may begin again, without what is released now."""
+    sql = """SELECT p.started - (SELECT count(*) FROM execution e
+                                 WHERE e.channel_id = p.channel_id AND e.no = p.started AND e.state = 'started')
+             FROM channel_progress p WHERE p.channel_id = ?"""
+    return int(tx.rows(sql, (channel_id,))[0][0])
 
 
 def _holders(tx: Tx, backend: tuple[int, int]) -> int:
