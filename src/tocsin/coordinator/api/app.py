@@ -11,6 +11,7 @@ from tocsin.coordinator.api.context import Api, ApiLimits
 from tocsin.coordinator.service import Coordinator
 from tocsin.tokens import Principal
 from tocsin.web.app import add_errors, add_middleware, add_routes, describe, new_app
+from tocsin.web.segments import Segments
 
 GUARDED = (brokers, users, plans, loads, balancing)
 MESSAGES = tuple(message for module in (*GUARDED, probes) for message in module.MESSAGES)
@@ -33,6 +34,7 @@ def create_app(
     app = new_app("Tocsin coordinator", api)
     add_routes(app, unguarded=[probes.router], guarded=[module.router for module in GUARDED])
     add_errors(app)
+    app.add_middleware(Segments)
     add_middleware(app, service.metrics, insecure, allowed_origins)
     describe(app, MESSAGES)
     return app

@@ -27,8 +27,11 @@ from tocsin.protocol.messages import Wanted
 from tocsin.web.auth import Who
 from tocsin.web.bodies import read_json
 from tocsin.web.describe import operation, reply
+from tocsin.web.segments import name_of
 
 router = APIRouter(tags=["users"])
+USER = f"/users/{name_of('user')}"
+SUBSCRIPTION = f"{USER}/subscriptions/{name_of('id')}"
 Limit = Annotated[int, Query(ge=1, le=10_000)]
 
 
@@ -63,9 +66,7 @@ class UserView(msgspec.Struct, frozen=True):
 MESSAGES = (Placement, PlacementRequest, Wanted, Assignments, UserView)
 
 
-@router.post(
-    "/users/{user:path}/placement", **operation(takes=PlacementRequest, gives=Placement, summary="Ask for a broker")
-)
+@router.post(f"{USER}/placement", **operation(takes=PlacementRequest, gives=Placement, summary="Ask for a broker"))
 async def place_user(user: str, request: Request, api: Shared, who: Who) -> Response:
     """The broker that the user is placed at, which stays the same while it lives; 503 while none lives."""
     check_for_user(who, check_name("user", user))
@@ -74,7 +75,7 @@ async def place_user(user: str, request: Request, api: Shared, who: Who) -> Resp
 
 
 @router.put(
-    "/users/{user:path}/subscriptions/{id:path}",
+    SUBSCRIPTION,
     **operation(takes=Wanted, status=204, summary="Keep a subscription"),
 )
 async def keep_subscription(user: str, id: str, request: Request, api: Shared, who: Who) -> Response:
@@ -86,7 +87,7 @@ async def keep_subscription(user: str, id: str, request: Request, api: Shared, w
     return Response(status_code=204)
 
 
-@router.delete("/users/{user:path}/subscriptions/{id:path}", **operation(status=204, summary="End a subscription"))
+@router.delete(SUBSCRIPTION, **operation(status=204, summary="End a subscription"))
 async def end_subscription(user: str, id: str, api: Shared, who: Who) -> Response:
     check_keeps(who)
     ended = events.SubscriptionEnded(check_name("user", user), check_name("subscription", id), broker_of(who))
@@ -104,14 +105,14 @@ async def list_assignments(api: Shared, who: Who, after: str = "", limit: Limit 
     return reply(await _assignments(api, who, after, limit))
 
 
-@router.get("/users/{user:path}", **operation(gives=UserView, summary="Show a user"))
+@router.get(USER, **operation(gives=UserView, summary="Show a user"))
 async def show_user(user: str, api: Shared, who: Who) -> Response:
     check_reads(who, check_name("user", user))
     world = await api.world()
     return reply(_view(world, api.service.state.keeping.find(user)))
 
 
-@router.delete("/users/{user:path}", **operation(status=204, summary="Forget a user"))
+@router.delete(USER, **operation(status=204, summary="Forget a user"))
 async def remove_user(user: str, api: Shared, who: Who) -> Response:
     """With all of its subscriptions; its connections are closed."""
     check_rules(who)

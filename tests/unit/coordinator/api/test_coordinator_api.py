@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import pytest
 
 from support.asgi import AppClient
@@ -201,6 +203,26 @@ def test_a_broker_is_drained_and_removed(client: AppClient):
     assert client.delete("/brokers/a").json()["state"] == "gone"
     assert client.get("/brokers/c").status_code == 404
     assert client.delete("/brokers/c").status_code == 404
+
+
+def test_names_with_slashes_are_told_apart(client: AppClient):
+    """Each of these was once another user's, or another subscription's, address."""
+    register(client, "a")
+    names = ["ann", "ann/subscriptions/x", "ann/placement", "spiffe://org/ann", "100%", "a%2Fb", "subscriptions/x"]
+    for user in names:
+        assert place(client, quote(user, safe=""))["user"] == user
+        for id in names:
+            path = f"/users/{quote(user, safe='')}/subscriptions/{quote(id, safe='')}"
+            assert client.request("PUT", path, json=WANTED | {"id": id}).status_code == 204
+            assert client.delete(path).status_code == 204
+    path = f"/users/ann/subscriptions/{quote('news/subscriptions/today', safe='')}"
+    assert client.request("PUT", path, json=WANTED | {"id": "news/subscriptions/today"}).status_code == 204
+    assert client.delete(f"/users/{quote('ann/subscriptions/x', safe='')}").status_code == 204
+    users = [found["user"] for found in client.get("/users").json()["assignments"]]
+    assert users == sorted(set(names) - {"ann/subscriptions/x"})
+    [kept] = client.get("/users/ann").json()["subscriptions"]
+    assert kept["id"] == "news/subscriptions/today"
+    assert client.get("/users/ann/other").json()["type"] == "urn:tocsin:no-such-route"
 
 
 @pytest.mark.parametrize(
