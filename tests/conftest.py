@@ -16,11 +16,21 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from support.authority import Certificate
+
 for helpers in (Path(__file__).parent, Path(__file__).parent / "integration"):
     sys.path.insert(0, str(helpers))
 
 settings.register_profile("tocsin", deadline=None)  # how long an example takes is the machine's affair
 settings.load_profile("tocsin")
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    """A server's certificate, signed by a private authority."""
+    from support.authority import make
+
+    return make(tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import logging
+import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -25,6 +26,7 @@ import jwt
 
 from tocsin.config import Auth
 from tocsin.errors import Unauthenticated, Unavailable
+from tocsin.tls import trusting
 from tocsin.tokens import ALGORITHM, MAX_TOKEN_BYTES, Principal, decoded, principal_of, verify
 
 log = logging.getLogger(__name__)
@@ -41,7 +43,7 @@ def verifier(auth: Auth, secret: bytes) -> Verify:
     """What tells a token's principal under this configuration."""
     if not auth.jwks:
         return lambda token: verify(token, secret, leeway_s=auth.leeway)
-    keys = Keys(auth.jwks, auth.jwks_refresh)
+    keys = Keys(auth.jwks, auth.jwks_refresh, trusting("auth.jwks_ca_file", auth.jwks_ca_file))
     keys.start()
     return lambda token: _verified(token, secret, auth, keys)
 
@@ -65,8 +67,8 @@ def _verified(token: str, secret: bytes, auth: Auth, keys: Keys) -> Principal:
 class Keys:
     """A provider's signing keys by their ``kid``."""
 
-    def __init__(self, source: str, refresh_s: float) -> None:
-        self._source, self._refresh_s = source, refresh_s
+    def __init__(self, source: str, refresh_s: float, tls: ssl.SSLContext | None = None) -> None:
+        self._source, self._refresh_s, self._tls = source, refresh_s, tls
         self._keys: Mapping[str, jwt.PyJWK] = {}
         self._wanted = threading.Event()
         self._fetched_at = -MIN_FETCH_S
@@ -103,16 +105,16 @@ class Keys:
     def _fetch(self) -> None:
         self._fetched_at = time.monotonic()
         try:
-            found = jwt.PyJWKSet.from_dict(_object(_content(self._source))).keys
+            found = jwt.PyJWKSet.from_dict(_object(_content(self._source, self._tls))).keys
         except (OSError, httpx.HTTPError, ValueError, jwt.PyJWTError) as problem:
             raise Unavailable(f"no keys at {self._source}: {problem}") from None
         self._keys = {key.key_id: key for key in found if key.key_id and key.algorithm_name in ALGORITHMS}
 
 
-def _content(source: str) -> str:
+def _content(source: str, tls: ssl.SSLContext | None) -> str:
     if not _is_url(source):
         return Path(source).read_text("utf-8")
-    with httpx.stream("GET", source, timeout=FETCH_TIMEOUT_S, follow_redirects=False) as answer:
+    with httpx.stream("GET", source, timeout=FETCH_TIMEOUT_S, follow_redirects=False, verify=tls or True) as answer:
         answer.raise_for_status()
         data = b""
         for chunk in answer.iter_bytes():

@@ -1,4 +1,4 @@
-"""The whole system by one command: it starts, carries a publication from one person to another, and stops in order."""
+"""The whole system by one command, over TLS: it starts, carries a publication from one person to another, and stops."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from support.authority import Certificate
 from tocsin.client import Gap, connect
+from tocsin.config import Client
 from tocsin.system.ports import free_ports
 from tocsin.tokens import mint, read_secret
 
@@ -23,9 +25,16 @@ PARTS = ["cluster", "coordinator", "broker_1", "broker_2"]
 
 
 @pytest.fixture
-def up(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+def up(tmp_path: Path, certificate: Certificate) -> Iterator[subprocess.Popen[str]]:
     ports = free_ports([0, 0])
-    sets = {"cluster.port": ports[0], "coordinator.port": ports[1], "broker.port": 0, "cluster.driver_memory": "512m"}
+    sets: dict[str, Any] = {
+        "cluster.port": ports[0],
+        "coordinator.port": ports[1],
+        "broker.port": 0,
+        "cluster.driver_memory": "512m",
+    }
+    tls = {"tls_certificate": certificate.chain, "tls_key": certificate.key, "ca_file": certificate.ca}
+    sets |= {f"http.{name}": value for name, value in tls.items()}
     command = [sys.executable, "-m", "tocsin.cli.main", "up", "--brokers", "2", "--json"]
     command += [f"--set={name}={value}" for name, value in sets.items()]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -44,9 +53,12 @@ def until_ready(process: subprocess.Popen[str]) -> tuple[list[dict[str, Any]], d
     raise AssertionError(said)
 
 
-async def from_one_to_another(coordinator: str, secret: bytes) -> Any:
+async def from_one_to_another(coordinator: str, secret: bytes, ca_file: str) -> Any:
+    trusting = Client(ca_file=ca_file)
+
     def person(name: str) -> Any:
-        return connect(coordinator=coordinator, token=mint(secret, name, ["topic:*", "publish:*"], 600))
+        token = mint(secret, name, ["topic:*", "publish:*"], 600)
+        return connect(coordinator=coordinator, token=token, settings=trusting)
 
     async with person("ann") as ann, person("bob") as bob, asyncio.timeout(60):
         following = await ann.topic("news")
@@ -56,13 +68,16 @@ async def from_one_to_another(coordinator: str, secret: bytes) -> Any:
         return item.payload
 
 
-def test_it_starts_serves_and_stops_in_order(up: subprocess.Popen[str], tmp_path: Path) -> None:
+def test_it_starts_serves_and_stops_in_order(
+    up: subprocess.Popen[str], tmp_path: Path, certificate: Certificate
+) -> None:
     said, addresses = until_ready(up)
     assert list(addresses) == PARTS
     assert len(set(addresses.values())) == len(PARTS)
+    assert all(url.startswith("https://") for url in addresses.values())
     assert [entry["process"] for entry in said if str(entry.get("message")).startswith("ready at")] == PARTS
     secret = read_secret(tmp_path / ".tocsin" / "secret")
-    assert asyncio.run(from_one_to_another(addresses["coordinator"], secret)) == {"n": 1}
+    assert asyncio.run(from_one_to_another(addresses["coordinator"], secret, certificate.ca)) == {"n": 1}
     up.send_signal(signal.SIGTERM)
     rest, _ = up.communicate(timeout=90)
     ends = [(entry["process"], entry["message"]) for entry in map(json.loads, rest.splitlines())]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from support.authority import Certificate
+
 
 class HttpBroker:
     """Answers 204 to every notification, or ``status`` where a test sets another; waits for ``gate`` first."""
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, port: int = 0, certificate: Certificate | None = None) -> None:
         self.status = 204
         self.gate = threading.Event()
         self.gate.set()
@@ -21,12 +24,19 @@ class HttpBroker:
         self.tokens: list[str] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
         self._server.daemon_threads = True
+        self._scheme = "https" if certificate else "http"
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate.chain, certificate.key)
+            self._server.socket = context.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}/notify"
+        return f"{self._scheme}://127.0.0.1:{self._server.server_port}/notify"
 
     @property
     def notices(self) -> list[dict[str, Any]]:
@@ -43,8 +53,8 @@ class HttpBroker:
 
 
 @contextmanager
-def http_broker(port: int = 0) -> Iterator[HttpBroker]:
-    broker = HttpBroker(port)
+def http_broker(port: int = 0, certificate: Certificate | None = None) -> Iterator[HttpBroker]:
+    broker = HttpBroker(port, certificate)
     try:
         yield broker
     finally:

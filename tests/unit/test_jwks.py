@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hmac
 import json
+import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
+from support.authority import Certificate
 from tocsin import jwks, tokens
 from tocsin.config import Auth
 from tocsin.errors import Unauthenticated, Unavailable
@@ -98,7 +100,7 @@ def test_a_file_that_holds_no_keys_stops_the_start(auth: Auth, content: str) -> 
 
 
 @contextmanager
-def served(answer: dict[str, Any]) -> Iterator[str]:
+def served(answer: dict[str, Any], certificate: Certificate | None = None) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(200)
@@ -109,12 +111,33 @@ def served(answer: dict[str, Any]) -> Iterator[str]:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if certificate:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate.chain, certificate.key)
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}/keys"
+        yield f"http{'s' if certificate else ''}://127.0.0.1:{server.server_port}/keys"
     finally:
         server.shutdown()
         server.server_close()
+
+
+def test_a_provider_with_a_certificate_of_a_private_authority(auth: Auth, certificate: Certificate) -> None:
+    token = signed(RSA, "RS256", "r1")
+    with served(PUBLIC, certificate) as url:
+        known, unknown = replace(auth, jwks=url, jwks_ca_file=certificate.ca), replace(auth, jwks=url)
+        assert jwks.verifier(known, SECRET)(token).subject == "ann"
+        with pytest.raises(Unauthenticated, match="not known"):
+            jwks.verifier(unknown, SECRET)(token)
+
+
+def test_a_provider_that_is_away_at_the_start_stops_nothing(auth: Auth, caplog: pytest.LogCaptureFixture) -> None:
+    verify = jwks.verifier(replace(auth, jwks="http://127.0.0.1:9/keys"), SECRET)
+    assert "could not be fetched yet" in caplog.text
+    assert verify(tokens.mint(SECRET, "me", ["admin"], 60)).may("admin")
+    with pytest.raises(Unauthenticated, match="not known"):
+        verify(signed(RSA, "RS256", "r1"))
 
 
 def test_a_new_key_at_the_url_is_learned_when_a_token_names_it(auth: Auth, monkeypatch: pytest.MonkeyPatch) -> None:

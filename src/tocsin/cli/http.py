@@ -8,6 +8,7 @@ Errors that the cluster reports are told by their ``detail``.
 from __future__ import annotations
 
 import re
+import ssl
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -19,6 +20,7 @@ import httpx
 from tocsin import tokens
 from tocsin.config import Config, is_loopback
 from tocsin.errors import BadArgument, TocsinError, Unavailable
+from tocsin.tls import trusting
 
 LOCAL_TTL_S = 3600.0
 MAX_ATTEMPTS = 8
@@ -51,11 +53,14 @@ class ClusterClient:
         timeout_s: float = 60.0,
         kind: str = "cluster",
         transport: httpx.BaseTransport | None = None,
+        tls: ssl.SSLContext | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self.url, self._sleep, self._kind = url.rstrip("/"), sleep, kind
-        self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout_s, transport=transport)
+        self._http = httpx.Client(
+            base_url=self.url, headers=headers, timeout=timeout_s, transport=transport, verify=tls or True
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -115,7 +120,12 @@ def connect(config: Config, url: str | None, token: str | None) -> ClusterClient
     """A client for the cluster that these options and the configuration name."""
     chosen = url or default_url(config)
     check_address("--url", chosen, default_url(config))
-    return ClusterClient(chosen, token or _local_token(config, chosen))
+    return ClusterClient(chosen, token or _local_token(config, chosen), tls=trusted(config))
+
+
+def trusted(config: Config) -> ssl.SSLContext | None:
+    """The authorities that commands trust."""
+    return trusting("http.ca_file", config.http.ca_file)
 
 
 def check_address(option: str, url: str, example: str) -> None:
@@ -125,7 +135,7 @@ def check_address(option: str, url: str, example: str) -> None:
 
 def default_url(config: Config) -> str:
     host = _WILDCARDS.get(config.cluster.host, config.cluster.host)
-    return f"http://{f'[{host}]' if ':' in host else host}:{config.cluster.port}"
+    return f"{config.http.scheme}://{f'[{host}]' if ':' in host else host}:{config.cluster.port}"
 
 
 def _local_token(config: Config, url: str) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -56,7 +57,8 @@ def session_options(
         shown = kept.token
     elif token is None:
         shown = local_token(config, url, user or "local")
-    options = {"coordinator": coordinator, "broker": broker, "token": shown, "settings": config.client}
+    trusted = replace(config.client, ca_file=config.client.ca_file or config.http.ca_file)
+    options = {"coordinator": coordinator, "broker": broker, "token": shown, "settings": trusted}
     return options if shown is not None else {**options, "user": user or "local"}
 
 
@@ -90,7 +92,7 @@ def login_path(config: Config) -> Path:
 
 def own_coordinator(config: Config) -> str:
     host = _WILDCARDS.get(config.coordinator.host, config.coordinator.host)
-    return f"http://{f'[{host}]' if ':' in host else host}:{config.coordinator.port}"
+    return f"{config.http.scheme}://{f'[{host}]' if ':' in host else host}:{config.coordinator.port}"
 
 
 def local_token(config: Config, url: str, user: str) -> Callable[[], str] | None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tocsin.cli.http import ClusterClient, check_address
+from tocsin.cli.http import ClusterClient, check_address, trusted
 from tocsin.cli.options import ConfigFile, DataDir, Json, Sets, Token, settings
 from tocsin.cli.output import note, print_json, print_table
 from tocsin.cli.people import CoordinatorUrl, local_token, own_coordinator
@@ -56,7 +56,8 @@ def _connect(config: Config, url: str | None, token: str | None) -> ClusterClien
     chosen = url or config.client.coordinator or own_coordinator(config)
     check_address("--coordinator", chosen, own_coordinator(config))
     local = None if token else local_token(config, chosen, "local")
-    return ClusterClient(chosen, token or (local() if local else None), timeout_s=TIMEOUT_S, kind="coordinator")
+    shown = token or (local() if local else None)
+    return ClusterClient(chosen, shown, timeout_s=TIMEOUT_S, kind="coordinator", tls=trusted(config))
 
 
 def _rows(found: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:

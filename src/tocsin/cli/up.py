@@ -14,7 +14,6 @@ from rich.console import Console
 
 from tocsin.cli.options import ConfigFile, DataDir, Sets, settings
 from tocsin.config import Resolved
-from tocsin.errors import ConfigError
 from tocsin.system.backoff import Backoff
 from tocsin.system.parts import Addresses, broker_names, parts_of
 from tocsin.system.ports import free_ports
@@ -41,10 +40,6 @@ def up(
     coordinator, cluster. A process that ends by itself is told; with --restart it is started again.
     """
     resolved = settings(config, sets, {"cluster.data_dir": data_dir})
-    if resolved.config.http.tls_certificate:
-        raise ConfigError(
-            "http.tls_certificate: 'tocsin up' is for one machine, without TLS; start the parts one by one"
-        )
     ensure_secret(resolved.config.secret_path)
     addresses = _addresses(resolved, brokers)
     parts = parts_of(resolved.config.data_dir, addresses, _common(resolved, sets or [], as_json))
@@ -69,7 +64,8 @@ def _addresses(resolved: Resolved, brokers: int) -> Addresses:
     sections = ["cluster", "coordinator", *["broker"] * brokers]
     free = zip(sections, usual, free_ports(usual, config.cluster.host), strict=True)
     chosen = [wished if _is_set(resolved, section) else found for section, wished, found in free]
-    return Addresses(chosen[0], chosen[1], dict(zip(names, chosen[2:], strict=True)), config.cluster.host)
+    ports = dict(zip(names, chosen[2:], strict=True))
+    return Addresses(chosen[0], chosen[1], ports, config.cluster.host, config.http.scheme)
 
 
 def _ports(first: int, count: int) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from urllib.parse import quote
 
 import httpx
@@ -20,14 +21,19 @@ class PlacementRefused(TocsinError):
 
 
 async def place(
-    coordinator: str, user: str, token: str | None, location: tuple[float, float] | None, timeout_s: float
+    coordinator: str,
+    user: str,
+    token: str | None,
+    location: tuple[float, float] | None,
+    timeout_s: float,
+    tls: ssl.SSLContext | None = None,
 ) -> Placement:
     """Where ``user`` belongs; PlacementRefused, or Unavailable where trying again may help."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     body = msgspec.json.encode(PlacementRequest(location))
     path = f"{coordinator.rstrip('/')}/users/{quote(user, safe='')}/placement"
     try:
-        async with httpx.AsyncClient(timeout=timeout_s, trust_env=False) as http:
+        async with httpx.AsyncClient(timeout=timeout_s, trust_env=False, verify=tls or True) as http:
             answer = await http.post(path, content=body, headers={**headers, "Content-Type": "application/json"})
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise Unavailable(f"no coordinator answers at {coordinator} ({error or type(error).__name__})") from None

@@ -26,6 +26,7 @@ from tocsin.protocol.client_session import ClientSession
 from tocsin.protocol.codec import encoded
 from tocsin.protocol.inbox import Item
 from tocsin.protocol.targets import Target, check_topic
+from tocsin.tls import trusting
 
 MAX_STOPPED = 1000
 
@@ -70,6 +71,7 @@ class Session:
         self._loop = asyncio.get_running_loop()
         self._coordinator, broker = where
         self._credentials, self._location, self._positions, self._settings = credentials, location, positions, settings
+        self._tls = trusting("client.ca_file", settings.ca_file)
         self._core = ClientSession(
             settings,
             Random(),
@@ -218,7 +220,7 @@ class Session:
             case do.Fail(key, error):
                 self._fail(key, error)
             case do.Open(link, url):
-                self._wires[link] = Wire(link, url, self, self._settings.max_message_bytes)
+                self._wires[link] = Wire(link, url, self, self._settings.max_message_bytes, self._tls)
             case do.Close(link, code):
                 self._close_wire(link, code)
             case do.Locate():
@@ -276,7 +278,7 @@ class Session:
             if user is None:
                 raise PlacementRefused("the token does not name its user; give one with user=")
             assert self._coordinator is not None
-            found = await place(self._coordinator, user, token, self._location, self._settings.login_timeout)
+            found = await place(self._coordinator, user, token, self._location, self._settings.login_timeout, self._tls)
         except PlacementRefused as problem:
             self._do(self._core.not_located(self._now(), str(problem), is_final=True))
         except Exception as problem:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
@@ -26,7 +27,10 @@ class Listener(Protocol):
 class Wire:
     """Connects at once. ``listener`` hears of everything, until ``close`` was called."""
 
-    def __init__(self, link: int, url: str, listener: Listener, max_message_bytes: int) -> None:
+    def __init__(
+        self, link: int, url: str, listener: Listener, max_message_bytes: int, tls: ssl.SSLContext | None = None
+    ) -> None:
+        self._tls = tls
         self._link, self._url, self._listener, self._max_bytes = link, url, listener, max_message_bytes
         self._outgoing: asyncio.Queue[bytes] = asyncio.Queue()
         self._socket: ClientConnection | None = None
@@ -62,8 +66,10 @@ class Wire:
                 self._listener.closed(self._link, code, reason)
 
     async def _talk(self) -> tuple[int, str]:
+        url = socket_url(self._url)
         async with connect(
-            socket_url(self._url),
+            url,
+            ssl=(self._tls or True) if url.startswith("wss:") else None,
             subprotocols=[Subprotocol(SUBPROTOCOL)],
             compression=None,
             ping_interval=None,

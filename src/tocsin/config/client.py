@@ -23,6 +23,11 @@ class Client:
         pattern=r"(https?://\S+)?",
         expected="http://host:port or https://host:port",
     )
+    ca_file: str = text(
+        "",
+        "PEM file of the authorities that sign the certificates of coordinator and brokers; empty for those that the "
+        "machine trusts. Commands then go by `http.ca_file`.",
+    )
     login_file: str = text(
         "~/.config/tocsin/login.json",
         "Where `tocsin login` keeps address and token, readable by its owner only.",

@@ -37,6 +37,15 @@ class Http:
     open_metrics: bool = flag(False, "Metrics may be read without a token.")
     tls_certificate: str = text("", "PEM file with the certificate chain; with it, the interface is HTTPS only.")
     tls_key: str = text("", "PEM file with the certificate's private key.")
+    ca_file: str = text(
+        "",
+        "PEM file of the authorities that sign the certificates of the system's servers, for every program that asks "
+        "another; empty for those that the machine trusts.",
+    )
+
+    @property
+    def scheme(self) -> str:
+        return "https" if self.tls_certificate else "http"
 
     def problems(self) -> Iterator[str]:
         if bool(self.tls_certificate) != bool(self.tls_key):
@@ -51,6 +60,9 @@ class Auth:
         "30s", "How far clocks may differ when a token's times are checked.", low="0s", high="1h"
     )
     jwks: str = text("", "File or URL of an identity provider's public keys (JWKS); empty takes our own tokens only.")
+    jwks_ca_file: str = text(
+        "", "PEM file of the authorities that sign the provider's certificate; empty for those that the machine trusts."
+    )
     jwks_refresh: Seconds = duration("5m", "How often the provider's keys are fetched again.", low="10s")
     issuer: str = text("", "What `iss` of a provider's token must be; empty takes any.")
     audience: str = text("", "What `aud` of a provider's token must be; empty takes any.")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tocsin.config.checks import ordered
-from tocsin.settings.declare import Bytes, Seconds, duration, integer, size, text
+from tocsin.settings.declare import Bytes, Seconds, duration, integer, size
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,11 +16,6 @@ class Upstream:
         "How long the data cluster, the coordinator or another broker may take to answer.",
         low="100ms",
         high="10m",
-    )
-    ca_file: str = text(
-        "",
-        "PEM file of the authorities that sign the certificates of the data cluster, the coordinator and other "
-        "brokers; empty for those that the system trusts.",
     )
     backoff_min: Seconds = duration("100ms", "First pause before one that did not answer is asked again.", high="1h")
     backoff_max: Seconds = duration("2s", "Longest pause before one that did not answer is asked again.", high="1h")

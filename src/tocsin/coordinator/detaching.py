@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from typing import Protocol
@@ -42,9 +43,11 @@ class Cluster(Protocol):
 class HttpCluster:
     """The data cluster over HTTP; ``token`` makes one of the broker that it is given."""
 
-    def __init__(self, url: str, token: Callable[[str], str], timeout_s: float) -> None:
+    def __init__(
+        self, url: str, token: Callable[[str], str], timeout_s: float, tls: ssl.SSLContext | None = None
+    ) -> None:
         self._token = token
-        self._http = httpx.AsyncClient(base_url=url, timeout=timeout_s, trust_env=False)
+        self._http = httpx.AsyncClient(base_url=url, timeout=timeout_s, trust_env=False, verify=tls or True)
 
     async def remove_some(self, broker: str) -> bool:
         found = await self._ask(broker, "GET", "/subscriptions", params={"broker": broker, "limit": _PAGE})

@@ -21,6 +21,7 @@ from tocsin.coordinator.state import State
 from tocsin.coordinator.store.base import open_store
 from tocsin.jwks import verifier
 from tocsin.policies.registry import placement_policy
+from tocsin.tls import trusting
 from tocsin.tokens import ensure_secret, mint
 from tocsin.web.server import ApiServer, ServerOptions
 
@@ -48,7 +49,8 @@ def make_service(config: Config, secret: bytes) -> Coordinator:
     policy = placement_policy(settings.placement, settings.placement_options)
     check(balancing_of(settings))
     store = open_store(settings.store, config.data_dir)
-    cluster = HttpCluster(_cluster_url(config), lambda broker: _token(secret, broker), settings.cluster_timeout)
+    tls = trusting("http.ca_file", config.http.ca_file)
+    cluster = HttpCluster(_cluster_url(config), lambda broker: _token(secret, broker), settings.cluster_timeout, tls)
     service = Coordinator(
         State(rules_of(settings), policy, SystemRandom()), store, cluster, secret=secret, options=_options(settings)
     )
@@ -134,7 +136,10 @@ def balancing_of(settings: Settings) -> BalancingChoice:
 
 def _cluster_url(config: Config) -> str:
     host = config.cluster.host
-    return config.coordinator.cluster or f"http://{f'[{host}]' if ':' in host else host}:{config.cluster.port}"
+    return (
+        config.coordinator.cluster
+        or f"{config.http.scheme}://{f'[{host}]' if ':' in host else host}:{config.cluster.port}"
+    )
 
 
 def _token(secret: bytes, broker: str) -> str:

@@ -65,6 +65,7 @@ from tocsin.datacluster.ticker import Ticker
 from tocsin.matching.maintain import CompactionRule
 from tocsin.model.catalog import Retention
 from tocsin.model.position import Position
+from tocsin.tls import trusting
 from tocsin.tokens import Principal, ensure_secret, mint
 
 log = logging.getLogger(__name__)
@@ -186,10 +187,12 @@ class Cluster:
             ledger, self._results, self._channels, self._brokers, results.pull_max_rows, results.pull_max_bytes
         )
         self._channels.on_change = self._serving.committed
+        tls = trusting("http.ca_file", self._config.http.ca_file)
         pushing = Pushing(self._channels, self._serving, outbox.push_max_bytes)
         self._notifier = Notifier(
             ledger, self._brokers.specs, pushing.message, self._token, clock,
-            NotifierOptions(outbox.timeout, outbox.backoff_min, outbox.backoff_max), self.metrics.outbox_attempt,
+            NotifierOptions(outbox.timeout, outbox.backoff_min, outbox.backoff_max, tls=tls),
+            self.metrics.outbox_attempt,
         )  # fmt: skip
 
     def _assemble_statements(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import ssl
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
@@ -34,6 +35,7 @@ class NotifierOptions:
     backoff_max_s: float
     batch: int = 256
     parallel: int = 8
+    tls: ssl.SSLContext | None = None  # whom to trust; None for the machine's authorities
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class Notifier:
         self._busy: dict[int, Future[None]] = {}
         self._pauses: dict[int, _Pause] = {}
         self._pool = ThreadPoolExecutor(options.parallel, thread_name_prefix="notify")
-        self._posting = Posting(options.timeout_s)
+        self._posting = Posting(options.timeout_s, options.tls)
         self._thread = threading.Thread(target=self._loop, name="notifier", daemon=True)
         self.problems: dict[int, str] = {}
 

@@ -7,6 +7,7 @@ read, so that the connection can be used again; with any other the connection is
 from __future__ import annotations
 
 import asyncio
+import ssl
 import threading
 from collections.abc import Mapping
 from concurrent.futures import CancelledError
@@ -30,9 +31,9 @@ class Answered:
 class Posting:
     """One thread with an event loop; ``post`` may be called from any other."""
 
-    def __init__(self, timeout_s: float) -> None:
+    def __init__(self, timeout_s: float, tls: ssl.SSLContext | None = None) -> None:
         self._timeout_s = timeout_s
-        self._http = httpx.AsyncClient(timeout=None, trust_env=False)
+        self._http = httpx.AsyncClient(timeout=None, trust_env=False, verify=tls or True)
         self._lock = threading.Lock()
         self._is_closed = False
         self._loop = asyncio.new_event_loop()

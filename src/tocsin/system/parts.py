@@ -43,9 +43,10 @@ class Addresses:
     coordinator: int
     brokers: Mapping[str, int]
     host: str = "127.0.0.1"
+    scheme: str = "http"
 
     def url(self, port: int) -> str:
-        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{port}"
+        return f"{self.scheme}://{f'[{self.host}]' if ':' in self.host else self.host}:{port}"
 
     @property
     def cluster_url(self) -> str:

@@ -221,12 +221,11 @@ def test_what_supervisors_ask():
 
 
 def test_everything_over_tls(certificate):
-    own, key = certificate
-    trusting = ssl.create_default_context(cafile=own)
+    trusting = ssl.create_default_context(cafile=certificate.ca)
 
     async def scenario():
         async with (
-            world(tls=tls_context(str(own), str(key))) as w,
+            world(tls=tls_context(certificate.chain, certificate.key)) as w,
             httpx.AsyncClient(base_url=w.server.url, verify=trusting) as http,
             w.client(ssl=trusting) as ann,
         ):

@@ -9,11 +9,10 @@ import pytest
 from broker_world import eventually, place, run, token_of, topic, world
 from tocsin.broker.requests import Requests
 from tocsin.broker.server import tls_context
-from tocsin.broker.upstream.assembly import trusting
 from tocsin.broker.upstream.peers import NotSettled, PeerEvents, PeerLink, PeerOptions
-from tocsin.errors import Unavailable
 from tocsin.protocol.coordination import BrokerInfo
 from tocsin.protocol.messages import Notification
+from tocsin.tls import trusting
 
 AS_PEER = ["broker:b2", "topic:*"]
 SIZES = {"write_buffer": 4_000, "outbox_bytes": 100_000, "outbox_hard_bytes": 200_000}
@@ -63,11 +62,9 @@ def link(url: str, tls: ssl.SSLContext | None, backoff_s: float = 0.1) -> PeerLi
 
 
 def test_a_peer_with_a_certificate_of_a_private_authority_is_trusted_where_that_is_named(certificate):
-    own, key = certificate
-
     async def scenario():
-        async with world(tls=tls_context(str(own), str(key))) as w:
-            stranger, friend = link(w.server.url, None), link(w.server.url, trusting(str(own)))
+        async with world(tls=tls_context(certificate.chain, certificate.key)) as w:
+            stranger, friend = link(w.server.url, None), link(w.server.url, trusting("http.ca_file", certificate.ca))
             with pytest.raises(NotSettled, match="certificate"):
                 await stranger.follow("news", None)
             assert await friend.follow("news", None) == place(0)
@@ -123,8 +120,3 @@ def test_topics_are_followed_a_few_at_a_time():
             await following.close()
 
     run(scenario)
-
-
-def test_a_file_without_authorities_is_told():
-    with pytest.raises(Unavailable, match=r"upstream\.ca_file.*nowhere\.pem"):
-        trusting("nowhere.pem")

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from broker_world import World, eventually, token_of, world
+from support.authority import Certificate
+from tocsin.broker.server import tls_context
 
 CAN = ("topic:*", "publish:*")
 
@@ -22,12 +24,12 @@ class People:
 
     def __init__(self, broker: World, home: Path) -> None:
         self.broker, self._home = broker, home
-        self._environ = {name: value for name, value in os.environ.items() if not name.startswith("TOCSIN_")}
+        self.environ = {name: value for name, value in os.environ.items() if not name.startswith("TOCSIN_")}
 
     async def start(self, *words: str) -> Process:
         command = [sys.executable, "-m", "tocsin.cli.main", *words, f"--set=client.login_file={self._home / 'login'}"]
         return await asyncio.create_subprocess_exec(
-            *command, cwd=self._home, env=self._environ, stdin=PIPE, stdout=PIPE, stderr=PIPE
+            *command, cwd=self._home, env=self.environ, stdin=PIPE, stdout=PIPE, stderr=PIPE
         )
 
     async def run(self, *words: str) -> tuple[int | None, str, str]:
@@ -64,6 +66,15 @@ def test_a_login_is_kept_for_the_other_commands(tmp_path: Path):
         assert people.broker.directory.kept, "the subscription stays"
 
     tell(story, tmp_path)
+
+
+def test_commands_trust_the_configured_authorities(tmp_path: Path, certificate: Certificate):
+    async def story(people: People) -> None:
+        people.environ["TOCSIN_HTTP_CA_FILE"] = certificate.ca
+        assert (await people.log_in())["user"] == "ann"
+        assert await people.run("publish", "news", "1") == (0, "0001\n", "")
+
+    tell(story, tmp_path, tls=tls_context(certificate.chain, certificate.key))
 
 
 def test_a_login_that_fails_is_not_kept(tmp_path: Path):

@@ -37,9 +37,7 @@ def tocsin(*arguments, blocked=False, stdin=""):
         pytest.param(
             ["token", "ann", "--can", "read", "--data-dir", "none"], 1, "no secret at none/secret", id="no token"
         ),
-        pytest.param(
-            ["up", "--set=http.tls_certificate=c.pem", "--set=http.tls_key=k.pem"], 1, "without TLS", id="up is local"
-        ),
+        pytest.param(["status", "--set=http.ca_file=c.pem"], 1, "http.ca_file: no certificates", id="no authorities"),
         pytest.param(["sql", "--nonsense"], 2, "No such option", id="usage is 2"),
     ],
 )

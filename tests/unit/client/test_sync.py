@@ -8,17 +8,25 @@ import json
 import stat
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from broker_world import World, place, token_of, world
+from support.authority import Certificate
+from tocsin import client
+from tocsin.broker.server import tls_context
 from tocsin.cli.main import app
 from tocsin.client import Gap, Notification, topic
 from tocsin.client.sync import connect
 from tocsin.config import Client
 from tocsin.errors import BadArgument, BrokerRefused, SessionEnded, TocsinError, Unavailable
+from tocsin.protocol.coordination import Placement
+from tocsin.web.app import new_app
+from tocsin.web.describe import reply
+from tocsin.web.server import ApiServer, ServerOptions, Tls
 
 
 class Running:
@@ -49,6 +57,43 @@ def broker() -> Iterator[Running]:
     yield found[0]
     found[0]._loop.call_soon_threadsafe(over.set)
     thread.join(20)
+
+
+def test_a_session_where_a_private_authority_is_named(certificate: Certificate) -> None:
+    """At a real broker with TLS, which a coordinator with TLS names."""
+
+    async def told() -> None:
+        async with world(tls=tls_context(certificate.chain, certificate.key)) as made:
+            placed, token = Placement("bob", made.settings.name, made.server.url, 1, "", "test"), token_of("bob")
+            with coordinator_of(placed, certificate) as url:
+                trusting = Client(ca_file=certificate.ca, connect_timeout=20)
+                async with client.connect(coordinator=url, token=token, settings=trusting) as session:
+                    assert session.broker == made.settings.name
+                    assert await session.publish("talk", 1) == place(1)
+                for where in ({"coordinator": url}, {"broker": made.server.url}):
+                    with pytest.raises(Unavailable, match="CERTIFICATE_VERIFY_FAILED"):
+                        async with client.connect(**where, token=token, settings=Client(connect_timeout=0.5)):
+                            pass
+
+    asyncio.run(told())
+
+
+@contextmanager
+def coordinator_of(placed: Placement, certificate: Certificate) -> Iterator[str]:
+    """Places everybody at one broker, over TLS."""
+
+    class Drains:
+        def drain(self) -> None:
+            return
+
+    app = new_app("coordinator", Drains())
+    app.add_api_route("/users/{user}/placement", lambda user: reply(placed), methods=["POST"])
+    server = ApiServer(app, ServerOptions(port=0, tls=Tls(Path(certificate.chain), Path(certificate.key))))
+    server.start()
+    try:
+        yield server.url
+    finally:
+        server.stop()
 
 
 def test_a_session_without_asyncio(broker: Running) -> None:

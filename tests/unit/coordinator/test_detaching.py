@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 import pytest
 
+from support.authority import Certificate
 from support.memory_cluster import BROKER, CHANNEL, MemoryCluster
 from tocsin.coordinator.detaching import HttpCluster
 from tocsin.datacluster.api import create_app
 from tocsin.datacluster.service import Wanted
 from tocsin.errors import Unavailable
+from tocsin.tls import trusting
 from tocsin.tokens import LOCAL_ADMIN, mint, verify
-from tocsin.web.server import ApiServer, ServerOptions
+from tocsin.web.server import ApiServer, ServerOptions, Tls
 
 SECRET = b"a secret of at least thirty-two bytes"
 
@@ -32,9 +36,9 @@ def url(cluster: MemoryCluster) -> Iterator[str]:
     server.stop()
 
 
-def remove(url: str, broker: str, secret: bytes = SECRET) -> bool:
+def remove(url: str, broker: str, secret: bytes = SECRET, tls: ssl.SSLContext | None = None) -> bool:
     async def ask() -> bool:
-        client = HttpCluster(url, lambda name: mint(secret, "coordinator", [f"broker:{name}"], 60), 5.0)
+        client = HttpCluster(url, lambda name: mint(secret, "coordinator", [f"broker:{name}"], 60), 5.0, tls)
         try:
             return await client.remove_some(broker)
         finally:
@@ -53,6 +57,18 @@ def test_a_dead_brokers_subscriptions_are_removed(url: str, cluster: MemoryClust
     assert not remove(url, BROKER)
     assert held(cluster) == []
     assert not remove(url, BROKER)
+
+
+def test_a_cluster_with_a_certificate_of_a_private_authority_is_trusted_where_that_is_named(certificate: Certificate):
+    options = ServerOptions(port=0, tls=Tls(Path(certificate.chain), Path(certificate.key)))
+    server = ApiServer(create_app(MemoryCluster(), verify=partial(verify, secret=SECRET)), options)
+    server.start()
+    try:
+        assert not remove(server.url, BROKER, tls=trusting("http.ca_file", certificate.ca))
+        with pytest.raises(Unavailable, match="does not answer"):
+            remove(server.url, BROKER)
+    finally:
+        server.stop()
 
 
 def test_a_broker_that_the_cluster_never_knew_has_nothing(url: str):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import logging
 import socketserver
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from support.authority import Certificate
 from support.http_broker import http_broker
 from support.waiting import until
 from tocsin.clock import SystemClock
@@ -17,6 +19,7 @@ from tocsin.datacluster.notifier import Notifier, NotifierOptions
 from tocsin.datacluster.storage import catalog, outbox
 from tocsin.datacluster.storage.ledger import Ledger
 from tocsin.model.catalog import BrokerSpec, ChannelSpec
+from tocsin.tls import trusting
 
 ENDLESS_BODY = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"4\r\nmore\r\n"
 ENDLESS_HEAD = b"HTTP/1.1 200 OK\r\n", b"X: y\r\n"
@@ -45,7 +48,12 @@ def endless(begin: bytes, more: bytes) -> Iterator[str]:
 
 @contextmanager
 def notifying(
-    directory: Path, url: str, attempts: list[str], timeout_s: float = 5.0, brokers: dict[int, BrokerSpec] | None = None
+    directory: Path,
+    url: str,
+    attempts: list[str],
+    timeout_s: float = 5.0,
+    brokers: dict[int, BrokerSpec] | None = None,
+    tls: ssl.SSLContext | None = None,
 ) -> Iterator[Notifier]:
     """A notifier with one notice for one broker, which is entered in ``brokers``."""
     known = {} if brokers is None else brokers
@@ -56,7 +64,7 @@ def notifying(
         ledger.write(lambda tx: outbox.enqueue(tx, channel, 1, [outbox.Notice(broker, b'{"channel": "C"}')], 0.0))
         notifier = Notifier(
             ledger, lambda: known, lambda _, body: json.loads(body), lambda: "token", SystemClock(),
-            NotifierOptions(timeout_s, 0.01, 0.02), attempts.append,
+            NotifierOptions(timeout_s, 0.01, 0.02, tls=tls), attempts.append,
         )  # fmt: skip
         notifier.start()
         yield notifier
@@ -79,6 +87,20 @@ def test_the_log_says_once_that_a_broker_fails_and_that_it_is_back(
     assert "broker north at 127.0.0.1:" in said[0]
     assert "500" in said[0]
     assert not any("secret" in line for line in said)
+
+
+def test_a_broker_with_a_certificate_of_a_private_authority_is_told_where_that_is_named(
+    tmp_path: Path, certificate: Certificate
+) -> None:
+    attempts: list[str] = []
+    (tmp_path / "stranger").mkdir()
+    with http_broker(certificate=certificate) as web:
+        with notifying(tmp_path / "stranger", web.url, attempts) as notifier:
+            until(lambda: "failed" in attempts, "an attempt fails", 20)
+            assert "CERTIFICATE_VERIFY_FAILED" in next(iter(notifier.problems.values()))
+        with notifying(tmp_path, web.url, attempts, tls=trusting("http.ca_file", certificate.ca)):
+            until(lambda: attempts[-1] == "delivered", "the notice is delivered", 20)
+    assert web.about("C")
 
 
 def test_the_status_suffices_whatever_body_follows(tmp_path: Path) -> None:

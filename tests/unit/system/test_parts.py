@@ -49,6 +49,12 @@ def test_addresses_of_version_six_have_brackets():
     assert Addresses(1, 2, {}, "::1").cluster_url == "http://[::1]:1"
 
 
+def test_with_tls_everybody_is_told_https_addresses():
+    _, coordinator, broker = parts_of(Path("/data"), Addresses(1, 2, {"broker_1": 3}, scheme="https"))
+    assert coordinator.settings["coordinator.cluster"] == "https://127.0.0.1:1"
+    assert (broker.url, broker.settings["broker.coordinator"]) == ("https://127.0.0.1:3", "https://127.0.0.1:2")
+
+
 def test_brokers_are_numbered_from_one():
     assert broker_names(2) == ["broker_1", "broker_2"]
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import ssl
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -14,6 +12,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from support.authority import Certificate
 from support.memory_cluster import MemoryCluster
 from support.waiting import until
 from tocsin.errors import Unavailable
@@ -127,16 +126,10 @@ def test_bodies_that_stand_still_take_no_places_from_others(app: FastAPI, token:
     assert answer.status_code == 200
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
-def test_with_a_certificate_it_speaks_https(app: FastAPI, tmp_path: Path):
-    made = Tls(tmp_path / "own.pem", tmp_path / "own.key")
-    command = (
-        "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1"
-    )
-    subprocess.run([*command.split(), "-keyout", made.key, "-out", made.certificate], check=True, capture_output=True)
-    server = ApiServer(app, ServerOptions(port=0, tls=made))
+def test_with_a_certificate_it_speaks_https(app: FastAPI, certificate: Certificate):
+    server = ApiServer(app, ServerOptions(port=0, tls=Tls(Path(certificate.chain), Path(certificate.key))))
     server.start()
-    answer = httpx.get(f"{server.url}/healthz", verify=ssl.create_default_context(cafile=str(made.certificate)))
+    answer = httpx.get(f"{server.url}/healthz", verify=ssl.create_default_context(cafile=certificate.ca))
     server.stop()
     assert (server.url[:8], answer.json()) == ("https://", {"alive": True})
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import ssl
 import time
 from collections.abc import Sequence
 from uuid import uuid4
@@ -21,8 +20,9 @@ from tocsin.broker.upstream.records import RecordForwarder, RecordOptions
 from tocsin.broker.upstream.topics import Bounds
 from tocsin.clock import SystemClock
 from tocsin.config import Config
-from tocsin.errors import TocsinError, Unavailable
+from tocsin.errors import TocsinError
 from tocsin.protocol.coordination import BrokerInfo
+from tocsin.tls import trusting
 from tocsin.tokens import mint
 
 TOKEN_TTL_S = 3600.0
@@ -37,7 +37,7 @@ class Sources:
     def __init__(self, config: Config, secret: bytes, delivery: Delivery) -> None:
         self._config, self._secret = config, secret
         self.url = ""
-        self._tls = trusting(config.upstream.ca_file)
+        self._tls = trusting("http.ca_file", config.http.ca_file)
         self._incarnation = uuid4().hex
         self._tokens: dict[tuple[str, ...], tuple[float, str]] = {}
         self.directory = self._coordination() if config.broker.coordinator else Alone(self.me)
@@ -174,16 +174,6 @@ class Sources:
             page_bytes=upstream.topic_page,
             peer=peer,
         )
-
-
-def trusting(ca_file: str) -> ssl.SSLContext | None:
-    """A context that trusts the authorities in a file alone; None, for the system's, where none is named."""
-    if not ca_file:
-        return None
-    try:
-        return ssl.create_default_context(cafile=ca_file)
-    except OSError as error:
-        raise Unavailable(f"upstream.ca_file: no certificates could be read from {ca_file}: {error}") from None
 
 
 def _location(text: str) -> tuple[float, float] | None:
