@@ -3,13 +3,15 @@ r"""Regular expressions that end: a pattern must be written in the query and mus
 Java tries every way to divide a text among repetitions, and nothing can end it while it does: not the
 cancelling of a job, and for a constant not even the optimizer of Spark, which evaluates it before any job
 runs. ``(a+)+b`` needs twice as long for each further ``a``. So what may match in several ways (``*``, ``+``,
-``?``, ``{1,3}``, ``|``) must not stand inside a group that is repeated more than ``MAX_TIMES`` times. Possessive
-repetitions (``a++``) and atomic groups (``(?>…)``) try one way only and are free.
+``?``, ``{1,3}``, ``|``) must not stand inside groups that are repeated more than ``MAX_TIMES`` times, taken
+together where they stand in each other. Possessive repetitions (``a++``) and atomic groups (``(?>…)``) try one way
+only and are free.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -26,7 +28,7 @@ _TOKEN = re.compile(
       | (?P<other>.)""",
     re.VERBOSE | re.DOTALL,
 )
-_PART = re.compile(r"(?P<quoted>\\Q.*?(?:\\E|\Z))|\\.|.", re.DOTALL)
+_PART = re.compile(r"(?P<quoted>\\Q.*?(?:\\E|\Z)|\\c.)|\\.|.", re.DOTALL)
 _COMMENTED = re.compile(r"\(\?[a-zA-Z-]*x")  # a mode in which anything may stand in comments
 
 
@@ -49,27 +51,39 @@ def may_explode(pattern: str) -> bool:
     """Whether a repeated group can match the same text in several ways."""
     if _COMMENTED.search(pattern):
         return True
-    groups, is_atomic, atom = [False], [False], False
+    groups, atom = [_Group()], 0  # ``atom``: how often what came last repeats something that varies
     for token in _TOKEN.finditer(_plain(pattern)):
         if token["open"]:
-            groups.append(False)
-            is_atomic.append(token["open"] == "(?>")
-            atom = False
+            groups.append(_Group(is_atomic=token["open"] == "(?>"))
+            atom = 0
         elif token["close"] and len(groups) > 1:
-            atom = groups.pop() and not is_atomic.pop()
-            groups[-1] |= atom
+            closed = groups.pop()
+            atom = 0 if closed.is_atomic else closed.times
+            groups[-1].note(atom)
         elif token["times"]:
-            if atom and _is_many(token) and token["mode"] != "+":
+            atom = 0 if token["mode"] == "+" else atom * _most(token)
+            if atom > MAX_TIMES:
                 return True
-            groups[-1] |= _varies(token)
+            groups[-1].note(atom or _varies(token))
         else:
-            groups[-1] |= bool(token["choice"])
-            atom = False
+            groups[-1].note(bool(token["choice"]))
+            atom = 0
     return False
 
 
+@dataclass(slots=True)
+class _Group:
+    """A group that is open; what varies in it is repeated up to ``times`` times."""
+
+    is_atomic: bool = False
+    times: int = 0
+
+    def note(self, times: int) -> None:
+        self.times = max(self.times, times)
+
+
 def _plain(pattern: str) -> str:
-    """The pattern with a letter in place of each [class] and each \\Q text \\E, in which nothing repeats."""
+    """The pattern with a letter in place of each [class], \\Q text \\E and \\c sign, in which nothing repeats."""
     kept, depth, at = [], 0, 0
     while at < len(pattern):
         part = _PART.match(pattern, at)
@@ -84,10 +98,13 @@ def _plain(pattern: str) -> str:
     return "".join(kept)
 
 
-def _is_many(token: re.Match[str]) -> bool:
-    if not token["least"]:
-        return token["times"] != "?"
-    return bool(token["comma"] and not token["most"]) or int(token["most"] or token["least"]) > MAX_TIMES
+def _most(token: re.Match[str]) -> int:
+    """How often a repetition repeats at most; without a bound, more than is good."""
+    if token["times"] == "?":
+        return 1
+    if not token["least"] or (token["comma"] and not token["most"]):
+        return MAX_TIMES + 1
+    return int(token["most"] or token["least"])
 
 
 def _varies(token: re.Match[str]) -> bool:

@@ -12,7 +12,8 @@ from tocsin.errors import InvalidQuery
 @pytest.mark.parametrize(
     "pattern",
     ["(a+)+b", "(a|a)*b", "(a|aa)+$", "(.*a){12}", r"(\w+\s?)*x", "((a+))*", "(?:a*)*", "(?i:a+)+", "(?<n>a+)+",
-     "([a-z]+)*", "(a?){20}", "(?=(a+)+b)", "(a+)*?", r"\Q[\E(a+)+b", r"\\Q(a+)+b", r"[\]](a+)+b", "(?x)#[\n(a+)+b"],
+     "([a-z]+)*", "(a?){20}", "(?=(a+)+b)", "(a+)*?", r"\Q[\E(a+)+b", r"\\Q(a+)+b", r"[\]](a+)+b", "(?x)#[\n(a+)+b",
+     "(?:(?>a)a+)+b", "(((a+){4}){4})b", r"\c[(a+)+b", r"(a+\c)?)+b"],
 )  # fmt: skip
 def test_a_repeated_group_that_matches_in_several_ways_may_explode(pattern: str) -> None:
     assert may_explode(pattern)
@@ -21,7 +22,8 @@ def test_a_repeated_group_that_matches_in_several_ways_may_explode(pattern: str)
 @pytest.mark.parametrize(
     "pattern",
     ["a+b*", r"(\d+\.){3}\d+", "([0-9A-F]{2}:){5}", "(?:a++)*", "(a+)++", "(?>a+)*", "[(a+)+]*", r"\(a+\)+",
-     r"\Q(a+)+\E", ".*foo.*", "(foo|bar)", "(?:ab)+", "(a+)?", "(?i)abc+", "x{2,3}", ")", "((", "[", "", "\\"],
+     r"\Q(a+)+\E", ".*foo.*", "(foo|bar)", "(?:ab)+", "(a+)?", "((a+){2}b){2}", "(?i)abc+", "x{2,3}", ")", "((", "[",
+     "", "\\"],
 )  # fmt: skip
 def test_others_do_not(pattern: str) -> None:
     assert not may_explode(pattern)
