@@ -20,8 +20,16 @@ MAX_SIZE = 1_000_000
 VALUE = 10
 
 # The argument that says how large the result becomes: a clause of the tree, or a place in a list.
-_CLAUSES: dict[type[exp.Expr], str] = {exp.Repeat: "times", exp.Space: "this", exp.Pad: "expression"}
-_PLACES = {"array_repeat": 1, "format_number": 1}
+# Rounding belongs to them, because Java writes down every decimal that it is asked for.
+_CLAUSES: dict[type[exp.Expr], str] = {
+    exp.Repeat: "times",
+    exp.Space: "this",
+    exp.Pad: "expression",
+    exp.Round: "decimals",
+    exp.Ceil: "decimals",
+    exp.Floor: "decimals",
+}
+_PLACES = {"array_repeat": 1, "format_number": 1, "bround": 1}
 _NAMING = ("with_", "from_", "joins", "laterals")  # clauses whose names the others use
 _TRUTHS = (exp.Predicate, exp.Connector, exp.Not)
 
@@ -136,6 +144,11 @@ def _doubled(node: exp.Expr, of: SizeOf) -> int:
     return 2 * of(node.this)
 
 
+def _compared(node: exp.Expr, of: SizeOf) -> int:
+    """A number comes out, but each letter of one text is compared with each of the other."""
+    return of(node.this) * of(node.args["expression"])
+
+
 _GROWTH: dict[str, Callable[[exp.Expr, SizeOf], int]] = {
     "repeat": _multiplied,
     "array_repeat": _multiplied,
@@ -149,6 +162,7 @@ _GROWTH: dict[str, Callable[[exp.Expr, SizeOf], int]] = {
     "concat_ws": _joined,
     "array_to_string": _joined,
     "hex": _doubled,
+    "levenshtein": _compared,
 }
 
 

@@ -53,6 +53,15 @@ PARAMS = "t STRING, k INT, x DOUBLE, y DOUBLE, l STRING[]"
         pytest.param("SELECT space(2000000000) AS m FROM Reports", "space was given", id="much space"),
         pytest.param("SELECT rpad(id, 2000000000) AS m FROM Reports", "pad was given", id="a wide text"),
         pytest.param("SELECT array_repeat(1, sev) AS m FROM Reports", "array_repeat was given", id="a huge array"),
+        pytest.param("SELECT round(x, 100000000) AS m FROM Reports", "round was given '100000000'", id="many decimals"),
+        pytest.param(
+            "SELECT bround(x, -20000) AS m FROM Reports", "bround was given '-20000'", id="many the other way"
+        ),
+        pytest.param(
+            "SELECT levenshtein(repeat(id, 200), repeat(text, 200)) AS m FROM Reports",
+            "levenshtein may make too much here",
+            id="long texts compared letter by letter",
+        ),
         pytest.param("SELECT sequence(1, 10001) AS m FROM Reports", "this sequence may be long", id="a long sequence"),
         pytest.param("SELECT sequence(1, sev) AS m FROM Reports", "this sequence may be long", id="one of any length"),
         pytest.param(
@@ -292,7 +301,8 @@ def test_ordinary_aggregates_group_by_subscription(aggregate: str) -> None:
 @pytest.mark.parametrize(
     "expression",
     ["lpad(id, 10, '0')", "repeat('ab', 10000)", "space(3)", "array_repeat(sev, 3)", "sequence(1, 10)",
-     "sequence(20, 0, -2)", "repeat(repeat('a', 1000), 1000)", "format_number(x, 2)", "repeat(id, -1)",
+     "sequence(20, 0, -2)", "repeat(repeat('a', 1000), 1000)", "format_number(x, 2)", "repeat(id, -1)", "round(x)",
+     "round(x, 2)", "floor(x)", "ceil(x, -1)", "levenshtein(id, text)",
      "replace(replace(replace(text, '{a}', id), '{b}', eventType), '{c}', text)",
      "concat_ws(' - ', id, text, eventType)",
      "length(repeat(id, 10000)) + length(repeat(text, 10000))"],
