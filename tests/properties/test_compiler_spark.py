@@ -68,6 +68,7 @@ def by_index(spark: Any, channel: CompiledChannel, subs: list[tuple[Any, ...]]) 
 @given(channels(), st.integers(0, 2**32))
 @example("SELECT r.id, s.name FROM Reports r FULL JOIN Shelters s ON s.cap = r.sev AND s.cap > :k", 1)
 @example("SELECT r.id FROM Reports r WHERE r.kind = :t AND distance(r.x, r.y, :x, :y) < :r", 2)
+@example("SELECT r.kind, r.sev, count(*) AS n FROM Reports r WHERE r.sev > :k GROUP BY r.kind, r.sev WITH ROLLUP", 3)
 def test_one_plan_gives_what_one_query_a_subscription_gives(spark: Any, query: str, seed: int) -> None:
     City(seed).register(spark)
     subs = subscriptions(random.Random(seed), 3)

@@ -32,13 +32,14 @@ class Within:
 
 
 def constant(node: exp.Expr) -> float | None:
-    """The value of a number, with or without a cast around it."""
+    """The value of a number, with or without a cast around it that keeps the value, such as ``100L`` or ``1.5D``."""
     node = node.unnest()
-    if isinstance(node, exp.Cast):
-        node = node.this.unnest()
-    if isinstance(node, exp.Literal) and not node.is_string:
-        return float(node.name)
-    return None
+    kind = node.to.this if isinstance(node, exp.Cast) else None
+    number = node.this.unnest() if isinstance(node, exp.Cast) else node
+    if not isinstance(number, exp.Literal) or number.is_string:
+        return None
+    is_kept = kind in (None, exp.DType.DOUBLE) or (kind in exp.DataType.INTEGER_TYPES and number.is_int)
+    return float(number.name) if is_kept else None
 
 
 def within_of(condition: exp.Expr) -> Within | None:

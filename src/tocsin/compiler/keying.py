@@ -10,7 +10,8 @@ The rewrite follows the shape of the query:
   has parameters; otherwise see ``outerjoins``.
 - *derived tables and WITH queries with parameters* are keyed themselves and join on ``__bs``. Those
   without stay as they are.
-- *aggregates* group by ``__bs`` as well (and by the parameters that they show, which ``__bs`` determines).
+- *aggregates* group by ``__bs`` as well (and by the parameters that they show, which ``__bs`` determines), and
+  so do the totals of ROLLUP, CUBE and GROUPING SETS.
   One over everything, inside another query, must give a row even for no rows; it becomes a LATERAL query.
 - *DISTINCT and set operations* compare rows with their ``__bs``, for it is one of their columns.
 - *window functions* get ``__bs`` before their partition.
@@ -191,16 +192,31 @@ def _group(select: exp.Select, alias: str) -> None:
     if not is_grouped(select):
         return
     group = select.args.get("group") or exp.Group(expressions=[])
-    keys = group.expressions
-    if group.args.get("all"):
-        keys = [p.unalias().copy() for p in select.expressions if not has_aggregate(p)]
-        group.set("all", None)
+    keys = _group_keys(select, group)
     shown = {
         c.name: c for part in (*select.expressions, select.args.get("having")) if part for c in _shown(part, alias)
     }
     grouped = [k for k in keys if not (isinstance(k, exp.Column) and k.table == alias)]
     group.set("expressions", [column(alias, SUBSCRIPTION), *(c.copy() for c in shown.values()), *grouped])
     select.set("group", group)
+
+
+def _group_keys(select: exp.Select, group: exp.Group) -> list[exp.Expr]:
+    """What GROUP BY groups by, in the form to which one more key can be added.
+
+    ALL is spelled out. ``a, b WITH ROLLUP`` becomes ``ROLLUP (a, b)``, so that the new key stays out of the totals, and
+    of ``a, b GROUPING SETS (…)`` the sets remain, for they name the keys themselves.
+    """
+    keys: list[exp.Expr] = group.expressions
+    if group.args.get("all"):
+        keys = [p.unalias().copy() for p in select.expressions if not has_aggregate(p)]
+    for kind in (exp.Rollup, exp.Cube):
+        if group.args.get(kind.key):
+            keys = [kind(expressions=keys)]
+    keys = group.args.get("grouping_sets") or keys
+    for clause in ("all", "rollup", "cube", "grouping_sets"):
+        group.set(clause, None)
+    return keys
 
 
 def _shown(part: exp.Expr, alias: str) -> list[exp.Column]:

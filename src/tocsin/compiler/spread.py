@@ -51,9 +51,12 @@ def spread(
     prefix: str,
     levels: int,
 ) -> list[str]:
-    """The same where every row has its own radius; the first name is that of the level."""
+    """The same where every row has its own radius; the first name is that of the level.
+
+    A negative radius reaches nothing and covers as little as 0 does, however far below it is.
+    """
     level, reach = f"{prefix}l", f"{prefix}r"
-    capped = f"LEAST(CAST({print_sql(radius)} AS DOUBLE), {number_sql(max_radius)})"
+    capped = f"GREATEST(LEAST(CAST({print_sql(radius)} AS DOUBLE), {number_sql(max_radius)}), {number_sql(0)})"
     sized = f"SELECT `{alias}`.*, {level_sql(capped, cell, levels)} AS {level}, {capped} AS {reach} FROM {_HOLE}"
     covers = cover_sql(point, f"`{alias}`.{reach}", f"({number_sql(cell)} * POW(2, `{alias}`.{level}))")
     names = [f"{prefix}x{i}" for i in range(len(covers))]

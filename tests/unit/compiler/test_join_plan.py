@@ -197,3 +197,37 @@ def test_text_is_printed_never_pasted() -> None:
     assert "gone" not in sql
     assert r"'it\'s /* no */ -- comment'" in sql
     assert r"'x\\'" in sql
+
+
+@pytest.mark.parametrize(
+    ("written", "grouped"),
+    [
+        pytest.param("sev, x WITH ROLLUP", "ROLLUP (`r`.`sev`, `r`.`x`)", id="a rollup after its keys"),
+        pytest.param("sev, x WITH CUBE", "CUBE (`r`.`sev`, `r`.`x`)", id="a cube after its keys"),
+        pytest.param("sev, x GROUPING SETS ((sev), ())", "GROUPING SETS ((`r`.`sev`), ())", id="sets after their keys"),
+        pytest.param("ROLLUP (sev, x)", "ROLLUP (`r`.`sev`, `r`.`x`)", id="a rollup of its keys"),
+        pytest.param("sev, CUBE (x)", "`r`.`sev`, CUBE (`r`.`x`)", id="a key beside a cube"),
+        pytest.param("ALL", "`r`.`sev`, `r`.`x`", id="all"),
+    ],
+)
+def test_totals_are_of_one_subscription(written: str, grouped: str) -> None:
+    sql = join_sql(f"SELECT sev, x, count(*) AS n FROM Reports r WHERE eventType = :t GROUP BY {written}")
+    assert f"GROUP BY `__s`.`__bs`, {grouped})" in sql
+
+
+def test_a_negative_radius_of_a_record_covers_no_more_than_zero() -> None:
+    sql = join_sql("SELECT r.id FROM Reports r, Shelters s WHERE distance(r.x, r.y, s.x, s.y) < r.sev AND r.id = :k")
+    assert "GREATEST(LEAST(CAST(`r`.`sev` AS DOUBLE), CAST(50000.0 AS DOUBLE)), CAST(0.0 AS DOUBLE)) AS `__c1r`" in sql
+
+
+@pytest.mark.parametrize(
+    ("radius", "is_indexed"),
+    [
+        pytest.param("100", True, id="a number"),
+        pytest.param("100L", True, id="an integer of another size"),
+        pytest.param("0.5D", True, id="a DOUBLE"),
+        pytest.param("CAST(5.7 AS INT)", False, id="a cast that changes the number"),
+    ],
+)
+def test_a_written_radius_is_what_spark_compares_with(radius: str, is_indexed: bool) -> None:
+    assert (compiled(f"SELECT r.id FROM Reports r WHERE {NEAR} < {radius}", PLACE).index is not None) is is_indexed
