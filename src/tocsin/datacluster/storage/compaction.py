@@ -58,7 +58,7 @@ class Compactor:
     ) -> Manifest:
         """The manifest with a new file: beside the others, or for a keyed dataset in their place."""
         files = (made,) if spec.is_keyed else (*current.files, made)
-        times = expiry.coarse(_times(current, log, through), spec.retain)
+        times = expiry.coarse([t for t in _times(current, log, through) if t.seq > current.floor], spec.retain)
         keys = self._save_keys(log, through)
         return replace(current, compacted_through=through, files=files, times=times, keys=keys)
 

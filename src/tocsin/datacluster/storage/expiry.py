@@ -16,11 +16,15 @@ _TIMES_KEPT = 1000
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A run of records that take ``size_bytes`` together."""
+    """A run of records that take ``size_bytes`` together, each the same."""
 
     first: int
     last: int
     size_bytes: int
+
+    def newest(self, room_bytes: int) -> int:
+        """How many of its records have room."""
+        return (self.last - self.first + 1) * room_bytes // self.size_bytes
 
 
 def floor_by_age(retain: Retention, times: Iterable[SeqTime], now: float) -> int:
@@ -31,15 +35,15 @@ def floor_by_age(retain: Retention, times: Iterable[SeqTime], now: float) -> int
 
 
 def appended_floor(retain: Retention, head: int, pieces: Sequence[Piece]) -> int:
-    """For an appending dataset: by count exactly, by bytes in whole pieces, newest first."""
+    """For an appending dataset: by count exactly, by bytes about, newest first."""
     floor = max(0, head - retain.records) if retain.records is not None else 0
     if retain.size_bytes is None:
         return floor
-    kept = 0
+    room = retain.size_bytes
     for piece in sorted(pieces, key=lambda p: p.last, reverse=True):
-        kept += piece.size_bytes
-        if kept > retain.size_bytes:
-            return max(floor, piece.last)
+        if piece.size_bytes > room:
+            return max(floor, piece.last - piece.newest(room))
+        room -= piece.size_bytes
     return floor
 
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tocsin.clock import VirtualClock
-from tocsin.datacluster.storage import dataset, faults
+from tocsin.datacluster.storage import dataset, faults, manifest
 from tocsin.datacluster.storage.arrow_types import arrow_schema
 from tocsin.datacluster.storage.dataset import DatasetStore, StoreOptions
 from tocsin.datacluster.storage.tail import Tail
@@ -340,6 +340,26 @@ class TestRetention:
         reports.store.expire()
         assert reports.store.now().num_rows == 0
         assert list(tmp_path.glob("*.parquet")) == []
+
+    def test_by_bytes_the_newest_stay_when_they_move_into_one_large_file(self, tmp_path: Path) -> None:
+        reports = self._store(tmp_path, REPORTS, size_bytes=1500)
+        for n in range(100):
+            reports.append({"n": n, "t": f"{7**n:0200d}"})
+        reports.compact()
+        reports.store.expire()
+        kept = numbers(reports.store.now())
+        assert 0 < len(kept) < 50
+        assert kept == list(range(100 - len(kept), 100))
+
+    def test_times_of_what_expired_are_forgotten(self, tmp_path: Path) -> None:
+        reports = self._store(tmp_path, REPORTS, age_s=100)
+        for _ in range(50):
+            fill(reports, 1)
+            reports.clock.advance(20)
+            reports.compact()
+            reports.store.expire()
+        assert reports.store.now().num_rows == 5
+        assert len(manifest.load(tmp_path).times) < 10
 
     def test_a_file_given_to_a_reader_stays_for_a_while(self, tmp_path: Path) -> None:
         spec = DatasetSpec("Reports", REPORTS.columns, retain=Retention(records=1))
