@@ -10,7 +10,7 @@ import math
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, InvalidOperation
 from typing import Any
 
 from tocsin.errors import BadArgument
@@ -28,6 +28,7 @@ ALIASES = {
 }
 
 _INT_BOUNDS = {"INT": 2**31, "BIGINT": 2**63}
+_EXACT = Context(prec=80, Emax=MAX_EMAX, Emin=MIN_EMIN)  # more digits than any DECIMAL has
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +138,9 @@ def _decimal(sql: SqlType, value: Any, where: str) -> Decimal:
     if isinstance(value, str | int | float | Decimal) and not isinstance(value, bool):
         try:
             number = Decimal(str(value))
-            if (
-                number.is_finite()
-                and number == round(number, sql.scale)
-                and abs(number) < 10 ** (sql.precision - sql.scale)
-            ):
-                return round(number, sql.scale)
+            kept = number.quantize(Decimal((0, (1,), -sql.scale)), context=_EXACT)
+            if kept == number and kept.adjusted() < sql.precision - sql.scale:
+                return kept
         except InvalidOperation:
             pass
     raise BadArgument(where, f"{sql} with at most {sql.scale} decimals", value)

@@ -42,6 +42,19 @@ def test_what_does_not_fit_is_named(arguments: object, expected: str) -> None:
         bind_arguments(SPEC, arguments)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        pytest.param(SqlType("DECIMAL", 38, 0), "9" * 38, id="as many digits as there are"),
+        pytest.param(SqlType("DECIMAL", 38, 10), f"-{'1' * 28}.{'2' * 10}", id="with decimals"),
+    ],
+)
+def test_a_decimal_keeps_every_digit(kind: SqlType, text: str) -> None:
+    assert str(kind.parse(text, "d")) == text
+    with pytest.raises(BadArgument, match="DECIMAL"):
+        kind.parse(f"1{text.removeprefix('-')}", "d")
+
+
 @given(
     st.text(st.characters(exclude_categories=["Cs"])),
     st.floats(allow_nan=False, allow_infinity=False),
