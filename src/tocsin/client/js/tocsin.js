@@ -113,7 +113,6 @@ class Inbox {
   }
 
   announce({ holes, reason }) {
-    if (reason === "ahead" && holes.length) return this.turnBack(holes.at(-1).through);
     const before = this.queue.length;
     for (const hole of holes) if (hole.through > (this.position ?? "")) this.holes.push({ ...hole, reason });
     this.holes.sort((a, b) => order(a.after, b.after) || order(a.through, b.through));
@@ -123,14 +122,6 @@ class Inbox {
       this.holes = [];
     }
     return this.queue.length !== before;
-  }
-
-  /** We stand where the stream has never been: what was announced beyond means nothing, and we go on from there. */
-  turnBack(through) {
-    if (this.position === null || this.position === through) return false;
-    this.holes = [];
-    this.miss(through, null, "ahead");
-    return true;
   }
 
   take() {
@@ -753,7 +744,7 @@ class Session {
     const positions = {};
     for (const [stream, holders] of this.#streams) {
       const taken = holders.map(({ _inbox }) => _inbox.taken ?? "").reduce((a, b) => (a < b ? a : b));
-      if (!taken || taken === this.#acked.get(stream)) continue;
+      if (taken <= (this.#acked.get(stream) ?? "")) continue;
       this.#acked.set(stream, taken);
       positions[stream] = taken;
     }
