@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, settings, target
 from hypothesis import strategies as st
 
 from balancing_world import dumb_loads
+from tocsin.coordinator.choices import BalancingChoice, PolicyChoice
+from tocsin.coordinator.deciding import Decided, Decider
+from tocsin.coordinator.sight import Sight
 from tocsin.policies.multistage.bounds import lower_bound, spectral_bound
 from tocsin.policies.multistage.framework import Framework
 from tocsin.policies.multistage.gsh import Gsh
@@ -135,3 +139,70 @@ def test_the_framework_never_raises_the_maximum(snapshots: list[Snapshot], greed
         assert all(plan.status is Status.DISCARDED for plan in verdict.discarded)
         if verdict.plan is not None:
             assert verdict.plan.after.maximum <= verdict.plan.before.maximum
+
+
+LOUD = ["0", "1", "1", "5", "40"]
+REST_S, COOLDOWN_S, CHECK_S = 40.0, 15.0, 5.0
+
+
+class Live:
+    """Users at three brokers, moved as a coordinator would: ``per_check`` of the present plan between two checks."""
+
+    def __init__(self, policies: tuple[str, str], wants: list[frozenset[str]], per_check: int, seed: int) -> None:
+        options = {"cooldown_s": COOLDOWN_S, "rest_s": REST_S, "window_s": 0, "alpha": 0.05, "gamma": 0.3, "beta": 0}
+        texts = {name: str(value) for name, value in (options | {"theta": 0}).items()}
+        chosen = [PolicyChoice(name, {} if name == "gsh" else {"stop_cov": "0.01"}) for name in policies]
+        self._choice, self._per_check = BalancingChoice(*chosen, texts), per_check
+        self._decider = Decider(1000, Random(seed))
+        self._wants = {f"u{i:02d}": sorted(wanted) for i, wanted in enumerate(wants)}
+        self.homes = dict.fromkeys(self._wants, "a")
+        self._left: list[tuple[str, str]] = []
+        self._moved_at: dict[str, float] = {}
+        self.plans: list[float] = []
+
+    def check(self, now: float, rates: Mapping[str, float]) -> None:
+        decided = self._decider.decide(self._choice, self._sight(now, rates), now)
+        if decided.moves:
+            self._judge(decided, rates)
+            self.plans.append(now)
+            self._left = [(move.user, move.to) for move in decided.moves]
+        due, self._left = self._left[: self._per_check], self._left[self._per_check :]
+        for user, to in due:
+            assert now - self._moved_at.get(user, -REST_S) >= REST_S, f"{user} moves twice in its rest"
+            self.homes[user], self._moved_at[user] = to, now
+
+    def _judge(self, decided: Decided, rates: Mapping[str, float]) -> None:
+        """As the rates were, by equation 5 as it reads: the maximum does not rise, and it or cov falls."""
+        after = self.homes | {move.user: move.to for move in decided.moves}
+        (top, spread), (new_top, new_spread) = (self._loads(homes, rates) for homes in (self.homes, after))
+        assert new_top <= top * (1 + 1e-9)
+        assert new_top < top or new_spread < spread
+
+    def _loads(self, homes: Mapping[str, str], rates: Mapping[str, float]) -> tuple[float, float]:
+        here = {j: [k for user, at in homes.items() if at == j for k in self._wants[user]] for j in "abc"}
+        loads = [sum(rates[k] for k in sent) + sum(rates[k] for k in set(sent)) for sent in here.values()]
+        return max(loads), cov(np.array(loads, float), np.ones(3))
+
+    def _sight(self, now: float, rates: Mapping[str, float]) -> Sight:
+        held = {j: {user: tuple(self._wants[user]) for user, at in self.homes.items() if at == j} for j in "abc"}
+        return Sight(
+            *(now, dict.fromkeys("abc", 1.0), held, dict.fromkeys("abc", frozenset()), (rates,)),
+            *({}, dict(self._left), dict(self._moved_at), ()),
+        )
+
+
+@given(
+    policies=st.tuples(st.sampled_from(INCREMENTAL), st.sampled_from(["gsh", "simsh"])),
+    wants=st.lists(st.frozensets(st.sampled_from("ABCDEF"), min_size=1, max_size=3), min_size=4, max_size=12),
+    loads=st.lists(st.tuples(*[st.sampled_from(LOUD)] * 6), min_size=20, max_size=40),
+    per_check=st.integers(1, 12),
+    seed=st.integers(0, 9),
+)
+@settings(max_examples=60, deadline=None)
+def test_loads_that_jump_about_send_nobody_to_and_fro(policies, wants, loads, per_check: int, seed: int):
+    live = Live(policies, wants, per_check, seed)
+    for check, rates in enumerate(loads):
+        live.check(CHECK_S * check, {name: float(rate) for name, rate in zip("ABCDEF", rates, strict=True)})
+    assert set(live.homes.values()) <= set("abc")
+    assert all(later - sooner >= COOLDOWN_S for sooner, later in pairwise(live.plans))
+    target(float(len(live.plans)))
