@@ -33,6 +33,7 @@ _SUFFIXES = {
 }
 _PARQUET_ROWS = 10_000
 _BATCH_RECORDS = 20_000  # the cluster has a limit, too
+_LONGEST_FIELD = 64 << 20  # of a quote that is never closed, no more is taken for one field
 
 
 class Piece(NamedTuple):
@@ -136,6 +137,7 @@ def _json_lines(data: BinaryIO) -> Iterator[Piece]:
 
 def _csv_rows(data: BinaryIO) -> Iterator[Piece]:
     """Rows as they are in the file, one that is not CSV too; only where they end is read."""
+    csv.field_size_limit(_LONGEST_FIELD)
     text = io.TextIOWrapper(data, encoding="utf-8-sig", errors="surrogateescape", newline="")
     tape: list[str] = []
     reader = csv.reader(_recorded(text, tape), strict=True)

@@ -106,3 +106,9 @@ def test_batches_keep_every_line_in_order_and_stay_within_the_limit(lines, limit
     assert sum(b.records for b in found) == len(lines)
     assert all(len(b.body) <= limit or b.records == 1 for b in found)
     assert [b.line(1) for b in found] == [1 + sum(b.records for b in found[:n]) for n in range(len(found))]
+
+
+def test_a_long_field_is_not_cut(tmp_path):
+    long = b'1,"' + b"7,7\n" * 50_000 + b'"\n'
+    first, second = cut(written(tmp_path, "a.csv", b"id,t\n" + long + b"2,b\n"), limit=1000)
+    assert (first.body, second.body) == (b"id,t\n" + long, b"id,t\n2,b\n")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -49,6 +50,7 @@ def parse_csv(content: bytes, dataset: DatasetSpec, max_record_bytes: int = MAX_
 
 def csv_pieces(content: bytes, dataset: DatasetSpec, max_record_bytes: int = MAX_RECORD_BYTES) -> Iterator[Piece]:
     """As ``parse_csv``, in pieces of ``PIECE_ROWS`` rows."""
+    _allow_fields(max_record_bytes)
     rows = _rows(content)
     header = next(rows, None)
     if header is None:
@@ -62,6 +64,14 @@ def csv_pieces(content: bytes, dataset: DatasetSpec, max_record_bytes: int = MAX
             yield _piece(held, header.fields, dataset, max_record_bytes)
             held = []
     yield _piece(held, header.fields, dataset, max_record_bytes)
+
+
+def _allow_fields(size: int) -> None:
+    """Fields as long as records may be: of one that is cut off, the rest would be read as rows.
+
+    The limit is one for the process, so it is never lowered.
+    """
+    csv.field_size_limit(max(size, csv.field_size_limit()))
 
 
 def header_problem(names: list[str], dataset: DatasetSpec) -> str | None:
@@ -158,9 +168,10 @@ def _from_text(text: str, sql: SqlType | None) -> Any:
 
 
 def _number(text: str) -> float:
-    if not _NUMBER.fullmatch(text):
+    number = float(text) if _NUMBER.fullmatch(text) else math.inf
+    if not math.isfinite(number):
         raise ValueError(text)
-    return float(text)
+    return number
 
 
 _CONVERTERS: dict[str, Callable[[str], Any]] = {
