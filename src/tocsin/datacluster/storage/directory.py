@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import time
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from tocsin.datacluster.storage.transaction import Transactions, Tx
 from tocsin.errors import Unavailable
 
 _GONE = "gone"
+_NOTED = re.compile(r"^([0-9]+) (\w+)$", re.MULTILINE)  # a line that a crash tore speaks of nobody who lives
 __all__ = ["DataDirectory", "Swept", "sync_directory"]
 
 
@@ -132,7 +134,7 @@ class DataDirectory:
     def _await_former(self, patience_s: float) -> None:
         """Wait until the processes that a former run noted are gone."""
         path = self.root / "processes"
-        noted = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+        noted = _NOTED.findall(path.read_text(errors="replace")) if path.exists() else []
         deadline = time.monotonic() + patience_s
         while alive := [pid for pid, started in noted if _started_at(int(pid)) == started != _GONE]:
             if time.monotonic() > deadline:

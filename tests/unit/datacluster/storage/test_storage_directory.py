@@ -107,3 +107,10 @@ def test_the_sweep_waits_for_the_processes_of_a_former_run(tmp_path: Path) -> No
         process.communicate(b"\n")
         directory.sweep(ledger)
         assert not (tmp_path / "processes").exists()
+
+
+def test_a_torn_note_of_a_process_holds_nobody_up(tmp_path: Path) -> None:
+    with DataDirectory(tmp_path) as directory, Ledger(directory.ledger_path) as ledger:
+        (tmp_path / "processes").write_bytes(b"123\n\xff\x00 4 5\n77 88 99\n12")
+        directory.sweep(ledger, patience_s=0.0)
+        assert not (tmp_path / "processes").exists()
