@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tocsin.policies.multistage import stepping
+from tocsin.policies.multistage import ranks, stepping
 from tocsin.policies.multistage.load import LoadModel
 from tocsin.policies.multistage.plan import Plan, Reason, Status, code, net_plan
 from tocsin.policies.multistage.snapshot import Floats, Ints, Snapshot
@@ -35,12 +35,12 @@ class Board:
         layer = len(self._order) // 4096 + 1
         self._words = np.zeros(snapshot.m * layer * 64, np.uint64)
         self._summary = np.zeros(snapshot.m * layer, np.uint64)
-        stepping.mark(self._order, self.model.assigned, snapshot.m, self._words, self._summary)
+        ranks.mark(self._order, self._falling, self._words, self._summary, self.model.assigned)
         self._refused = np.zeros(len(REFUSED), np.int64)
         self._steps, self._why = np.empty(0, np.int64), np.empty(0, np.int64)
 
     def run(self, kernel: Callable[..., tuple[int, int]], *parameters: Any) -> tuple[Status, Reason]:
-        """Let a kernel of ``stepping`` move; how it ended."""
+        """Let a kernel move, one by one; how it ended."""
         s, model = self.snapshot, self.model
         limit = 4 * s.n + 1000
         steps, why = np.empty(limit, np.int64), np.empty(limit, np.int64)

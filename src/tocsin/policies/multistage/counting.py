@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tocsin.jit import f64, i32, i64, kernel, ro, rw
+from tocsin.policies.multistage.terrain import hand_over
 
 Array = Any
 
@@ -43,15 +44,8 @@ def count(offsets: Array, items: Array, rates: Array, assigned: Array, counts: A
 def transfer(
     i: int, source: int, target: int, offsets: Array, items: Array, rates: Array, counts: Array, loads: Array
 ) -> None:
-    """Move one: what it is sent goes along, and what its brokers fetch for nobody else falls away or is added."""
-    m = len(loads)
-    for at in range(offsets[i], offsets[i + 1]):
-        k = items[at]
-        rate = rates[k]
-        counts[k * m + source] -= 1
-        loads[source] -= rate if counts[k * m + source] > 0 else 2 * rate
-        loads[target] += rate if counts[k * m + target] > 0 else 2 * rate
-        counts[k * m + target] += 1
+    """Move one."""
+    hand_over(i, source, target, offsets, items, rates, counts, loads)
 
 
 @kernel(ro(i64), ro(i64), ro(i32), ro(i64), ro(i32), ro(f64), rw(i32), rw(f64), rw(f64))
@@ -67,16 +61,9 @@ def replay(
     seen: Array,
 ) -> None:
     """Move each of ``order``, once, and write loads of source and target before, then after, four to a move."""
-    m = len(loads)
     for step in range(len(order)):
         i, target = order[step], targets[step]
         source = assigned[i]
         seen[4 * step], seen[4 * step + 1] = loads[source], loads[target]
-        for at in range(offsets[i], offsets[i + 1]):
-            k = items[at]
-            rate = rates[k]
-            counts[k * m + source] -= 1
-            loads[source] -= rate if counts[k * m + source] > 0 else 2 * rate
-            loads[target] += rate if counts[k * m + target] > 0 else 2 * rate
-            counts[k * m + target] += 1
+        hand_over(i, source, target, offsets, items, rates, counts, loads)
         seen[4 * step + 2], seen[4 * step + 3] = loads[source], loads[target]

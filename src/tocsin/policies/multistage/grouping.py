@@ -7,36 +7,29 @@ each happens once a group: so the heap is corrected in time proportional to what
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tocsin.jit import boolean, f64, helper, i32, i64, kernel, ro, rw
+from tocsin.policies.multistage.terrain import (
+    BOARD,
+    NONE,
+    ROUNDING,
+    WORLD,
+    Board,
+    World,
+    burden,
+    level,
+    mean_and_cov,
+    move,
+    relief,
+    sort_by_level,
+)
 
 Array = Any
 
-ROUNDING = 1e-12
-NONE = cast("int", np.int64(-1))  # typed, or helpers would be compiled for the literal too
-WORLD = (ro(i64), ro(i32), ro(f64), ro(f64), ro(f64))  # offsets, items, rates, weights, capacities
 TARGETS = 3  # lightest brokers tried for each group
-
-
-class World(NamedTuple):
-    """What does not change."""
-
-    offsets: Array
-    items: Array
-    rates: Array
-    weights: Array
-    capacities: Array
-
-
-class Board(NamedTuple):
-    """What every move changes."""
-
-    assigned: Array
-    counts: Array
-    loads: Array
 
 
 class Holders(NamedTuple):
@@ -85,18 +78,26 @@ def _down(queue: Heap, size: int, at: int) -> None:
 
 
 @helper
+def _pop(queue: Heap, left: int) -> int:
+    """The best, of one more than ``left``."""
+    i = queue.heap[0]
+    queue.place[i] = -1
+    if left > 0:
+        queue.heap[0] = queue.heap[left]
+        queue.place[queue.heap[0]] = 0
+        _down(queue, left, 0)
+    return i
+
+
+@helper
 def _gather(b: int, d: int, price: float, world: World, board: Board, fixed: Array, queue: Heap) -> int:
     """Fill the heap with the movable members of ``b``; how many."""
-    m, size = len(board.loads), 0
+    size = 0
     for i in range(len(board.assigned)):
         queue.place[i] = -1
         if board.assigned[i] == b and not fixed[i] and world.weights[i] > 0:
-            gain = -price
-            for at in range(world.offsets[i], world.offsets[i + 1]):
-                k = world.items[at]
-                gain += world.rates[k] if board.counts[k * m + b] == 1 else 0.0
-                gain -= world.rates[k] if board.counts[k * m + d] == 0 else 0.0
-            queue.key[i] = gain / world.weights[i]
+            gain = relief(i, b, world, board) - burden(i, d, world, board)
+            queue.key[i] = (gain - price) / world.weights[i]
             queue.heap[size], queue.place[i] = i, size
             size += 1
     for at in range(size // 2 - 1, -1, -1):
@@ -128,16 +129,8 @@ def _send(i: int, b: int, d: int, world: World, board: Board, holding: Holders, 
 @helper
 def _return(group: Array, went: int, b: int, d: int, world: World, board: Board) -> None:
     """Undo: a group goes back from ``d`` to ``b``."""
-    m = len(board.loads)
     for back in range(went):
-        i = group[went - 1 - back]
-        board.assigned[i] = b
-        for at in range(world.offsets[i], world.offsets[i + 1]):
-            k = world.items[at]
-            board.counts[k * m + d] -= 1
-            board.loads[d] -= world.rates[k] if board.counts[k * m + d] > 0 else 2 * world.rates[k]
-            board.loads[b] += world.rates[k] if board.counts[k * m + b] > 0 else 2 * world.rates[k]
-            board.counts[k * m + b] += 1
+        move(group[went - 1 - back], d, b, world, board)
 
 
 @helper
@@ -154,22 +147,14 @@ def _shed(
     group: Array,
 ) -> int:
     """Move members from ``b`` to ``d``, best first, until ``amount`` has left; who went is in ``group``."""
-    m, went = len(board.loads), 0
-    level = board.loads[b] / world.capacities[b] * (1 - ROUNDING)
-    goal = board.loads[b] - amount
+    went, goal = 0, board.loads[b] - amount
+    height = level(b, world, board) * (1 - ROUNDING)
     size = _gather(b, d, price, world, board, fixed, queue)
     while size > 0 and board.loads[b] > goal:
-        i = queue.heap[0]
-        queue.place[i] = -1
         size -= 1
-        if size > 0:
-            queue.heap[0] = queue.heap[size]
-            queue.place[queue.heap[0]] = 0
-            _down(queue, size, 0)
-        more = world.weights[i]
-        for at in range(world.offsets[i], world.offsets[i + 1]):
-            more += world.rates[world.items[at]] if board.counts[world.items[at] * m + d] == 0 else 0.0
-        if (board.loads[d] + more) / world.capacities[d] < level:
+        i = _pop(queue, size)
+        more = world.weights[i] + burden(i, d, world, board)
+        if (board.loads[d] + more) / world.capacities[d] < height:
             _send(i, b, d, world, board, holding, queue)
             group[went] = i
             went += 1
@@ -177,36 +162,27 @@ def _shed(
 
 
 @helper
-def _mean_and_cov(loads: Array, capacities: Array) -> tuple[float, float]:
-    whole, space = 0.0, 0.0
-    for j in range(len(loads)):
-        whole += loads[j]
-        space += capacities[j]
-    mean = whole / space
-    if mean <= 0:
-        return mean, 0.0
-    squares = 0.0
-    for j in range(len(loads)):
-        squares += capacities[j] * (loads[j] / capacities[j] - mean) ** 2
-    return mean, np.sqrt(squares / space) / mean
+def _dearness(
+    b: int,
+    d: int,
+    amount: float,
+    price: float,
+    world: World,
+    board: Board,
+    fixed: Array,
+    holding: Holders,
+    queue: Heap,
+    group: Array,
+) -> float:
+    """How much the total would grow for each byte a second that leaves ``b`` for ``d``; infinite where nobody goes."""
+    whole, heavy = board.loads[b] + board.loads[d], board.loads[b]
+    went = _shed(b, d, amount, price, world, board, fixed, holding, queue, group)
+    growth, shed = board.loads[b] + board.loads[d] - whole, heavy - board.loads[b]
+    _return(group, went, b, d, world, board)
+    return growth / shed if went > 0 else np.inf
 
 
-@helper
-def _sort(order: Array, loads: Array, capacities: Array) -> None:
-    """Brokers by level, lightest first, ties by number; nearly sorted already."""
-    for at in range(1, len(order)):
-        j = order[at]
-        level, back = loads[j] / capacities[j], at - 1
-        while back >= 0:
-            other = loads[order[back]] / capacities[order[back]]
-            if other < level or (other == level and order[back] < j):
-                break
-            order[back + 1] = order[back]
-            back -= 1
-        order[back + 1] = j
-
-
-@kernel(*WORLD, rw(i32), rw(i32), rw(f64), ro(boolean), ro(i64), ro(i32), rw(i64), f64, f64)
+@kernel(*WORLD, *BOARD, ro(boolean), ro(i64), ro(i32), rw(i64), f64, f64)
 def regroup(
     offsets: Array,
     items: Array,
@@ -233,23 +209,18 @@ def regroup(
     queue, group = Heap(np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)), np.empty(n, np.int64)
     by_level = np.arange(m)
     for _ in range(4 * m):
-        mean, cov = _mean_and_cov(loads, capacities)
+        mean, cov = mean_and_cov(world, board)
         if cov <= until:
             break
-        _sort(by_level, loads, capacities)
+        sort_by_level(by_level, world, board)
         b = by_level[m - 1]
         best, goes_to, sheds = np.inf, NONE, 0.0
-        for at in range(min(TARGETS, m - 1)):
-            d = by_level[at]
+        for d in by_level[: min(TARGETS, m - 1)]:
             amount = min(loads[b] - mean * capacities[b], mean * capacities[d] - loads[d])
-            if amount <= 0:
-                continue
-            whole, heavy = loads[b] + loads[d], loads[b]
-            went = _shed(b, d, amount, price, world, board, fixed, holding, queue, group)
-            growth, shed = loads[b] + loads[d] - whole, heavy - loads[b]
-            _return(group, went, b, d, world, board)
-            if went > 0 and growth / shed < best:
-                best, goes_to, sheds = growth / shed, d, amount
+            if amount > 0:
+                dear = _dearness(b, d, amount, price, world, board, fixed, holding, queue, group)
+                if dear < best:
+                    best, goes_to, sheds = dear, d, amount
         if goes_to < 0:
             break
         went = _shed(b, goes_to, sheds, price, world, board, fixed, holding, queue, group)

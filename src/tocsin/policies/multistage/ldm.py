@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from tocsin.policies.multistage import stepping
+from tocsin.policies.multistage import descending
 from tocsin.policies.multistage.board import Board, trivial
 from tocsin.policies.multistage.checks import at_least
 from tocsin.policies.multistage.load import weights
@@ -42,4 +42,4 @@ class Ldm:
         if reason := trivial(snapshot, sent):
             return nothing("ldm", snapshot, reason)
         board = Board(snapshot, sent)
-        return board.plan("ldm", board.run(stepping.descend, self.stop_cov, 1.0, 0))
+        return board.plan("ldm", board.run(descending.descend, self.stop_cov, 1.0, descending.LDM))

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from tocsin.policies.multistage import stepping
+from tocsin.policies.multistage import descending
 from tocsin.policies.multistage.board import Board, trivial
 from tocsin.policies.multistage.checks import above, at_least
 from tocsin.policies.multistage.load import weights
@@ -35,4 +35,5 @@ class Sdm:
         if reason := trivial(snapshot, sent):
             return nothing("sdm", snapshot, reason)
         board = Board(snapshot, sent)
-        return board.plan("sdm", board.run(stepping.descend, self.stop_cov, self.accept_below, 1))
+        ended = board.run(descending.descend, self.stop_cov, self.accept_below, descending.SDM)
+        return board.plan("sdm", ended)

@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from tocsin.policies.multistage import stepping
+from tocsin.policies.multistage import repairing
 from tocsin.policies.multistage.board import Board, trivial
 from tocsin.policies.multistage.checks import above, at_least
 from tocsin.policies.multistage.load import weights
@@ -62,7 +62,7 @@ class Xbal:
         s = board.snapshot
         least = self.least_gain or (1e-3 if s.m >= MANY_BROKERS else 1e-6) * min(1.0, MANY_SUBSCRIBERS / s.n)
         return board.run(
-            stepping.repair,
+            repairing.repair,
             *(self.stop_cov, self.power, self.reach, self.lightest, self.bulk),
             least * float(s.capacities.mean()),
         )
