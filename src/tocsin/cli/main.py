@@ -20,6 +20,7 @@ from tocsin.cli import (
     cluster,
     config,
     coordinator,
+    dashboard,
     demo,
     doctor,
     lab,
@@ -52,6 +53,7 @@ app.command("up", rich_help_panel="Run", cls=Command)(up.up)
 app.command("cluster", rich_help_panel="Run", cls=Command)(cluster.cluster)
 app.command("coordinator", rich_help_panel="Run", cls=Command)(coordinator.coordinator)
 app.command("broker", rich_help_panel="Run", cls=Command)(broker.broker)
+app.command("dashboard", rich_help_panel="Run", cls=Command)(dashboard.dashboard)
 app.command("demo", rich_help_panel="Run", cls=Command)(demo.demo)
 app.command("chaos", rich_help_panel="Run", cls=Command)(chaos.chaos)
 app.add_typer(lab.app, name="lab", rich_help_panel="Run")

@@ -14,6 +14,7 @@ from tocsin.config.checks import is_loopback
 from tocsin.config.client import Client
 from tocsin.config.cluster import Cluster, Ingest, Outbox, Results, Select, Statements
 from tocsin.config.coordinator import Coordinator
+from tocsin.config.dashboard import Dashboard
 from tocsin.config.loading import Resolved, load, resolve
 from tocsin.config.root import Config
 from tocsin.config.servers import Auth, Http, Log
@@ -27,6 +28,7 @@ __all__ = [
     "Cluster",
     "Config",
     "Coordinator",
+    "Dashboard",
     "Http",
     "Ingest",
     "Log",

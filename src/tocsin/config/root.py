@@ -11,6 +11,7 @@ from tocsin.config.channels import Channels
 from tocsin.config.client import Client
 from tocsin.config.cluster import Cluster, Ingest, Outbox, Results, Select, Statements
 from tocsin.config.coordinator import Coordinator
+from tocsin.config.dashboard import Dashboard
 from tocsin.config.servers import Auth, Http, Log
 from tocsin.config.up import Up
 from tocsin.config.upstream import Upstream
@@ -32,6 +33,7 @@ class Config:
     upstream: Upstream = section(
         Upstream, "How a broker deals with the data cluster, the coordinator and other brokers."
     )
+    dashboard: Dashboard = section(Dashboard, "The dashboard: its address, what it asks and when it raises an alert.")
     auth: Auth = section(Auth, "Tokens.")
     client: Client = section(Client, "How clients find a broker, and come back to it.")
     up: Up = section(Up, "`tocsin up`, which starts the whole system on one machine.")

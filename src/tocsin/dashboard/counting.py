@@ -1,0 +1,41 @@
+"""Counters that only grow, read now and then: how fast they grew of late."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+
+
+class Growth:
+    """Keeps what was read in the last ``window_s``. A counter that fell began anew, and so does its past."""
+
+    def __init__(self, window_s: float) -> None:
+        self._window_s = window_s
+        self._read: dict[str, deque[tuple[float, float]]] = {}
+
+    def note(self, at: float, values: Mapping[str, float]) -> None:
+        """What the counters say now; those that are not among them are forgotten."""
+        self._read = {name: self._longer(name, at, value) for name, value in values.items()}
+
+    def grown(self, name: str) -> float:
+        """By how much in the window."""
+        read = self._read.get(name)
+        return read[-1][1] - read[0][1] if read else 0.0
+
+    def per_s(self, name: str) -> float:
+        read = self._read.get(name)
+        passed_s = read[-1][0] - read[0][0] if read else 0.0
+        return self.grown(name) / passed_s if passed_s > 0 else 0.0
+
+    def ratio(self, name: str, by: str) -> float | None:
+        """How much one grew for each that the other grew; None where that did not."""
+        return self.grown(name) / grown if (grown := self.grown(by)) > 0 else None
+
+    def _longer(self, name: str, at: float, value: float) -> deque[tuple[float, float]]:
+        read = self._read.get(name) or deque[tuple[float, float]]()
+        if read and value < read[-1][1]:
+            read.clear()
+        read.append((at, value))
+        while len(read) > 2 and read[1][0] <= at - self._window_s:
+            read.popleft()
+        return read

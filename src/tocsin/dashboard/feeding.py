@@ -1,0 +1,103 @@
+"""What runs beside the server: a sampler of the living system and of who is where, or a recording that is played."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from tocsin.config import Dashboard
+from tocsin.dashboard.alerts import Budgets, Watch
+from tocsin.dashboard.history import History, Past
+from tocsin.dashboard.replay import Replay
+from tocsin.dashboard.samples import ClusterSample, Sample, figures_of
+from tocsin.dashboard.sampling import Sampler
+from tocsin.dashboard.stage import Stage
+
+Tell = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+class Live:
+    """``is_watched``: somebody looks at the map."""
+
+    def __init__(
+        self, sampler: Sampler, stage: Stage, tell: Tell, is_watched: Callable[[], bool], every_s: float
+    ) -> None:
+        self._sampler, self._stage, self._tell = sampler, stage, tell
+        self._is_watched, self._every_s = is_watched, every_s
+
+    @property
+    def channels(self) -> list[dict[str, Any]]:
+        return self._sampler.channels
+
+    def past(self) -> Past:
+        return self._sampler.history.past()
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._sampler.run())
+            tasks.create_task(self._place())
+
+    async def _place(self) -> None:
+        while True:
+            await asyncio.sleep(self._every_s)
+            last = self._sampler.history.last
+            if self._stage.scene is None or last is None or not self._is_watched():
+                continue
+            brokers = [broker.name for broker in last.brokers if broker.is_serving]
+            if placed := self._stage.place(await self._sampler.assignments(), brokers):
+                await self._tell(placed)
+
+
+class Playing:
+    """A recording in its own time, again and again from the beginning."""
+
+    def __init__(
+        self,
+        replay: Replay,
+        settings: Dashboard,
+        stage: Stage,
+        tell_sample: Callable[[Sample], Awaitable[None]],
+        tell_city: Tell,
+    ) -> None:
+        self._replay, self._stage, self._tell_sample, self._tell_city = replay, stage, tell_sample, tell_city
+        self._history, self._watch = History(settings.history), Watch(Budgets.of(settings))
+        self.channels: list[dict[str, Any]] = []
+        self._n = 0
+
+    def past(self) -> Past:
+        return self._history.past()
+
+    async def run(self) -> None:
+        await self._stage.set(self._replay.scene)
+        while True:
+            await self._once()
+
+    async def _once(self) -> None:
+        began = time.monotonic()
+        for moment in self._replay.moments():
+            await asyncio.sleep(max(0.0, began + moment.t - time.monotonic()))
+            await self._tell_city(moment.people)
+            if placed := self._stage.place(dict(moment.placed), list(self._replay.brokers)):
+                await self._tell_city(placed)
+            if moment.reports is not None:
+                await self._tell_city(moment.reports)
+            await self._sampled(moment.sample)
+
+    async def _sampled(self, made: Sample) -> None:
+        self._n += 1
+        figures, cluster, at = figures_of(made.brokers), ClusterSample(True, "replaying a recording"), time.time()
+        sample = Sample(
+            n=self._n,
+            at=at,
+            brokers=made.brokers,
+            figures=figures,
+            channels=made.channels,
+            cluster=cluster,
+            decisions=self._history.decisions.note(made.decisions),
+            moves=self._history.moves.note(made.moves),
+            alerts=self._watch.look(at, made.brokers, figures, made.channels, cluster),
+        )
+        self._history.add(sample)
+        await self._tell_sample(sample)

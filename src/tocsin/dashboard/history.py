@@ -1,0 +1,95 @@
+"""What a page gets when it opens: the past as columns, and the present whole."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import msgspec
+
+from tocsin.dashboard.samples import Sample
+
+KEPT = 200  # decisions, plans and moves
+
+
+class BrokerPast(msgspec.Struct):
+    """Zeros where the broker was not there."""
+
+    bytes_in: list[float]
+    bytes_out: list[float]
+    online: list[int]
+
+
+class Past(msgspec.Struct):
+    """Columns have one entry a sample; live samples with a number above ``n`` go on from here."""
+
+    n: int
+    at: list[float]
+    cov: list[float]
+    maximum: list[float]
+    mean: list[float]
+    brokers: dict[str, BrokerPast]
+    now: Sample | None
+
+
+class Events:
+    """The newest of what comes again and again under the same id; ``note`` tells which of them are news."""
+
+    def __init__(self, id_of: str, kept: int = KEPT) -> None:
+        self._id_of, self._kept = id_of, kept
+        self._known: dict[Any, dict[str, Any]] = {}
+
+    def note(self, newest_first: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Those that are new or have changed, oldest first."""
+        news = [one for one in reversed(newest_first) if self._known.get(one[self._id_of]) != one]
+        for one in news:
+            self._known[one[self._id_of]] = one
+        for id in list(self._known)[: max(0, len(self._known) - self._kept)]:
+            del self._known[id]
+        return news
+
+    @property
+    def all(self) -> list[dict[str, Any]]:
+        """Oldest first."""
+        return list(self._known.values())
+
+
+class History:
+    def __init__(self, length: int) -> None:
+        self._samples: deque[Sample] = deque(maxlen=length)
+        self.decisions, self.plans, self.moves = Events("at"), Events("id"), Events("id")
+
+    @property
+    def last(self) -> Sample | None:
+        return self._samples[-1] if self._samples else None
+
+    def add(self, sample: Sample) -> None:
+        self._samples.append(sample)
+
+    def past(self) -> Past:
+        samples = self._samples
+        names = dict.fromkeys(broker.name for sample in samples for broker in sample.brokers)
+        rows = [{broker.name: broker for broker in sample.brokers} for sample in samples]
+        return Past(
+            n=self.last.n if self.last else 0,
+            at=[round(sample.at, 2) for sample in samples],
+            cov=[round(sample.figures.cov, 4) for sample in samples],
+            maximum=[round(sample.figures.maximum) for sample in samples],
+            mean=[round(sample.figures.mean) for sample in samples],
+            brokers={
+                name: BrokerPast(
+                    [round(row[name].bytes_in) if name in row else 0 for row in rows],
+                    [round(row[name].bytes_out) if name in row else 0 for row in rows],
+                    [row[name].online if name in row else 0 for row in rows],
+                )
+                for name in names
+            },
+            now=self._whole(),
+        )
+
+    def _whole(self) -> Sample | None:
+        """The last sample with all decisions, plans and moves that are remembered."""
+        if self.last is None:
+            return None
+        known = {"decisions": self.decisions.all, "plans": self.plans.all, "moves": self.moves.all}
+        return msgspec.structs.replace(self.last, **known)

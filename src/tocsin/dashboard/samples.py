@@ -1,0 +1,112 @@
+"""What a page shows at one moment: plain values, made once a second and sent to everyone who looks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+
+class BrokerSample(msgspec.Struct, frozen=True):
+    """``bytes_in`` and ``bytes_out`` are model bytes a second, whose sum is the load that balancing goes by.
+
+    ``lost`` are notifications shed and gaps told in the last minute.
+    """
+
+    name: str
+    state: str
+    users: int
+    online: int
+    bytes_in: float
+    bytes_out: float
+    loop_lag_s: float
+    capacity: float | None
+    location: tuple[float, float] | None
+    deliveries_per_s: float = 0.0
+    lost: int = 0
+
+    @property
+    def load(self) -> float:
+        return self.bytes_in + self.bytes_out
+
+    @property
+    def is_serving(self) -> bool:
+        return self.state not in ("dead", "gone")
+
+
+class Figures(msgspec.Struct, frozen=True):
+    """Of the levels (load by relative capacity) of brokers that serve."""
+
+    cov: float = 0.0
+    maximum: float = 0.0
+    mean: float = 0.0
+    total: float = 0.0
+
+
+class ChannelSample(msgspec.Struct, frozen=True):
+    """``matched_share`` is matches for each record considered; ``execution_ms`` the mean of the last minute."""
+
+    name: str
+    mode: str
+    state: str
+    strategy: str
+    subscriptions: int
+    backends: int
+    executions: int
+    lag_s: float
+    results_per_s: float
+    matched_per_s: float
+    considered_per_s: float
+    execution_ms: float | None
+    problem: str | None
+
+
+class ClusterSample(msgspec.Struct, frozen=True):
+    is_ready: bool
+    reason: str
+    started_at: str | None = None
+    spark: dict[str, Any] = {}
+    totals: dict[str, Any] = {}
+    latency_ms: float | None = None
+
+
+class Alert(msgspec.Struct, frozen=True):
+    """``id`` stays the same while it lasts."""
+
+    id: str
+    text: str
+    since: float = 0.0
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """``n`` counts samples of one run of the dashboard. Decisions, plans and moves are those that changed."""
+
+    n: int
+    at: float
+    brokers: list[BrokerSample]
+    figures: Figures
+    channels: list[ChannelSample]
+    cluster: ClusterSample
+    policies: dict[str, Any] | None = None
+    decisions: list[dict[str, Any]] = []
+    plans: list[dict[str, Any]] = []
+    moves: list[dict[str, Any]] = []
+    alerts: list[Alert] = []
+    problems: list[str] = []
+
+
+def figures_of(brokers: Sequence[BrokerSample]) -> Figures:
+    """Weighted by capacity, where a broker that tells none is like the average of those that do."""
+    serving = [broker for broker in brokers if broker.is_serving]
+    if not serving:
+        return Figures()
+    told = [broker.capacity for broker in serving if broker.capacity]
+    usual = sum(told) / len(told) if told else 1.0
+    weights = [(broker.capacity or usual) / usual for broker in serving]
+    levels = [broker.load / weight for broker, weight in zip(serving, weights, strict=True)]
+    total = sum(broker.load for broker in serving)
+    mean = total / sum(weights)
+    spread = sum(w * (level - mean) ** 2 for w, level in zip(weights, levels, strict=True)) / sum(weights)
+    return Figures(math.sqrt(spread) / mean if mean > 0 else 0.0, max(levels), mean, total)

@@ -1,0 +1,189 @@
+"""Once a second: ask the coordinator, the data cluster and the brokers how they are, and make a sample of it.
+
+The sampler reads with a token of its own that may ``read`` and nothing else. What does not answer is told as a
+problem; the rest of the sample stands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import httpx
+import msgspec
+
+from tocsin.config import Dashboard
+from tocsin.dashboard import exposition
+from tocsin.dashboard.alerts import Budgets, Watch
+from tocsin.dashboard.counting import Growth
+from tocsin.dashboard.history import History
+from tocsin.dashboard.samples import BrokerSample, ChannelSample, ClusterSample, Sample, figures_of
+
+RATE_WINDOW_S, LOSS_WINDOW_S = 10.0, 60.0
+SHOWN_MOVES, SHOWN_DECISIONS = 100, 50
+_NOTHING_DECIDED = "nothing"
+
+
+class Sampler:
+    """``publish`` gets every sample; ``client`` shows the dashboard's own token."""
+
+    def __init__(
+        self,
+        client: httpx.AsyncClient,
+        coordinator: str,
+        cluster: str,
+        settings: Dashboard,
+        publish: Callable[[Sample], Awaitable[None]],
+    ) -> None:
+        self._client, self._coordinator, self._cluster = client, coordinator, cluster
+        self._settings, self._publish = settings, publish
+        self.history = History(settings.history)
+        self.channels: list[dict[str, Any]] = []
+        self._watch = Watch(Budgets.of(settings))
+        self._rates, self._losses = Growth(RATE_WINDOW_S), Growth(LOSS_WINDOW_S)
+        self._problems: list[str] = []
+        self._n = 0
+
+    async def run(self) -> None:
+        every_s = self._settings.sample_every
+        while True:
+            began = time.monotonic()
+            sample = await self.sample()
+            self.history.add(sample)
+            await self._publish(sample)
+            await asyncio.sleep(max(0.0, every_s - (time.monotonic() - began)))
+
+    async def sample(self) -> Sample:
+        self._problems, self._n, at = [], self._n + 1, time.time()
+        found = await asyncio.gather(
+            self._ask(self._coordinator, "/brokers"),
+            self._ask(self._coordinator, "/policies"),
+            self._ask(self._coordinator, f"/decisions?limit={SHOWN_DECISIONS}"),
+            self._ask(self._coordinator, "/plans"),
+            self._ask(self._coordinator, f"/moves?limit={SHOWN_MOVES}"),
+            self._ask(self._cluster, "/status"),
+            self._ask(self._cluster, "/channels"),
+            self._counters(self._cluster, exposition.CLUSTER),
+        )
+        known, policies, decisions, plans, moves, status, channels, counted = found
+        listed = known["brokers"] if known else []
+        await self._count(at, listed, counted)
+        brokers = [self._broker(one) for one in listed]
+        self.channels = channels["channels"] if channels else []
+        shown = [self._channel(one) for one in self.channels]
+        figures, cluster = figures_of(brokers), self._cluster_sample(status)
+        return Sample(
+            n=self._n,
+            at=at,
+            brokers=brokers,
+            figures=figures,
+            channels=shown,
+            cluster=cluster,
+            policies=policies,
+            decisions=self.history.decisions.note(_told(decisions["decisions"] if decisions else [])),
+            plans=self.history.plans.note(plans["plans"] if plans else []),
+            moves=self.history.moves.note(moves["moves"] if moves else []),
+            alerts=self._watch.look(at, brokers, figures, shown, cluster),
+            problems=sorted(set(self._problems)),
+        )
+
+    async def assignments(self) -> dict[str, str]:
+        """Who is online, and where."""
+        placed: dict[str, str] = {}
+        after: str | None = ""
+        while after is not None:
+            page = await self._ask(self._coordinator, "/assignments", limit=10_000, after=after)
+            if page is None:
+                break
+            placed |= {one["user"]: one["broker"] for one in page["assignments"] if one["online"] and one["broker"]}
+            after = page["next"]
+        return placed
+
+    async def _ask(self, url: str, path: str, **query: Any) -> Any:
+        body = await self._get(url, path, **query)
+        return None if body is None else msgspec.json.decode(body)
+
+    async def _counters(self, url: str, wanted: frozenset[str]) -> dict[str, float]:
+        body = await self._get(url, "/metrics")
+        return exposition.read(body.decode(), wanted) if body else {}
+
+    async def _get(self, url: str, path: str, **query: Any) -> bytes | None:
+        part = "coordinator" if url == self._coordinator else "data cluster" if url == self._cluster else "broker"
+        try:
+            answer = await self._client.get(url + path, params=query or None)
+        except httpx.HTTPError as problem:
+            self._problems.append(f"The {part} at {url} does not answer ({type(problem).__name__}).")
+            return None
+        if answer.status_code != 200:
+            self._problems.append(f"The {part} at {url} answered {answer.status_code}.")
+            return None
+        return answer.content
+
+    async def _count(self, at: float, listed: Sequence[dict[str, Any]], cluster: dict[str, float]) -> None:
+        """Rates and losses follow from counters of the cluster and of brokers that serve."""
+        serving = [one for one in listed if one["state"] in ("live", "draining")]
+        read = await asyncio.gather(*(self._counters(one["url"], exposition.BROKER) for one in serving))
+        named = {
+            f"{name} {one['name']}": value
+            for one, found in zip(serving, read, strict=True)
+            for name, value in found.items()
+        }
+        self._rates.note(at, cluster | named)
+        self._losses.note(at, {name: value for name, value in named.items() if "deliveries" not in name})
+
+    def _broker(self, one: dict[str, Any]) -> BrokerSample:
+        name, load = one["name"], one["load"]
+        lost = self._losses.grown(f"broker_shed_total {name}") + self._losses.grown(f"broker_gaps_total {name}")
+        return BrokerSample(
+            name=name,
+            state=one["state"],
+            users=one["users"],
+            online=one["online"],
+            bytes_in=round(load["model_in_per_s"], 1),
+            bytes_out=round(load["model_out_per_s"], 1),
+            loop_lag_s=round(load["loop_lag_s"], 4),
+            capacity=one["capacity"],
+            location=one["location"],
+            deliveries_per_s=round(self._rates.per_s(f"broker_deliveries_total {name}"), 1),
+            lost=round(lost),
+        )
+
+    def _channel(self, one: dict[str, Any]) -> ChannelSample:
+        name, rates = one["name"], self._rates
+        took_s = rates.ratio(f"execution_seconds_sum {name}", f"execution_seconds_count {name}")
+        return ChannelSample(
+            name=name,
+            mode=one["mode"],
+            state=one["state"],
+            strategy=one["strategy"],
+            subscriptions=one["subscriptions"],
+            backends=one["backends"],
+            executions=one["executions"],
+            lag_s=round(one["lag_s"], 2),
+            results_per_s=round(rates.per_s(f"results_total {name}"), 2),
+            matched_per_s=round(rates.per_s(f"matched_total {name}"), 2),
+            considered_per_s=round(rates.per_s(f"considered_total {name}"), 2),
+            execution_ms=None if took_s is None else round(took_s * 1000, 1),
+            problem=one["problem"],
+        )
+
+    def _cluster_sample(self, status: dict[str, Any] | None) -> ClusterSample:
+        if status is None:
+            return ClusterSample(False, "it does not answer")
+        took_s = self._rates.ratio("record_to_result_seconds_sum", "record_to_result_seconds_count")
+        return ClusterSample(
+            status["ready"], status["reason"], status["started_at"], status["spark"], status["totals"],
+            None if took_s is None else round(took_s * 1000, 1),
+        )  # fmt: skip
+
+
+def _told(decisions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Decisions newest first; of those to do nothing for the same reason in a row only the newest."""
+    kept: list[dict[str, Any]] = []
+    for one in decisions:
+        again = kept and one["action"] == _NOTHING_DECIDED == kept[-1]["action"] and one["reason"] == kept[-1]["reason"]
+        if not again:
+            kept.append(one)
+    return kept

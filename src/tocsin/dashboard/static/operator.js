@@ -1,0 +1,147 @@
+/** The operator's page: the system at a glance, and what an operator may do to it. */
+
+import { showBrokers } from "./brokers.js";
+import { drawPast, Past } from "./past.js";
+import { count, decimal, el, fill, milliseconds, perSecond, plural, rate, rateParts, seconds, time, write } from "./format.js";
+import { follow } from "./live.js";
+import { numberOf } from "./palette.js";
+import { setUpPolicies, showPolicies } from "./policies.js";
+import { onTheme, open, setState } from "./shell.js";
+import * as words from "./words.js";
+
+const CHARTS_EVERY_MS = 2_000;
+const SHOWN_EVENTS = 120;
+const byId = (id) => document.getElementById(id);
+
+const past = new Past();
+const events = new Map(); // id → {at, text, kind}
+let drawnAt = 0;
+
+function begin({ past: found }) {
+  Object.keys(found.brokers).sort(byName).forEach(numberOf);
+  past.begin(found);
+  events.clear();
+  if (found.now) show(found.now);
+}
+
+function take(sample) {
+  if (sample.n <= past.n) return;
+  past.add(sample);
+  show(sample);
+}
+
+function show(sample) {
+  showAlerts(sample);
+  showTiles(sample);
+  showBrokers(sample.brokers);
+  showChannels(sample);
+  showEvents(sample);
+  if (sample.policies) showPolicies(sample.policies);
+  const now = performance.now();
+  if (now - drawnAt < CHARTS_EVERY_MS || document.hidden || !window.Plotly) return;
+  drawnAt = now;
+  drawPast(past);
+}
+
+function showAlerts({ alerts, problems }) {
+  const lines = [
+    ...alerts.map((alert) => el("li", {}, alert.text, el("span", {}, `since ${time(alert.since)}`))),
+    ...problems.map((text) => el("li", { class: "note" }, text)),
+  ];
+  const list = byId("alerts");
+  const said = lines.map((line) => line.textContent).join("\n") || "calm";
+  if (list.dataset.said === said) return;
+  list.dataset.said = said;
+  fill(list, lines.length ? lines : el("li", { class: "calm" }, "Everything is within its budgets: lag, balance, loss."));
+}
+
+function showTiles({ figures, brokers, channels, cluster }) {
+  const online = brokers.reduce((sum, { online }) => sum + online, 0);
+  const results = channels.reduce((sum, { results_per_s }) => sum + results_per_s, 0);
+  const lag = Math.max(0, ...channels.map(({ lag_s }) => lag_s));
+  const serving = brokers.filter(({ state }) => state === "live").length;
+  tiles({
+    "Balance (cov)": [decimal(figures.cov, 3), "", figures.cov === 0 ? "no load yet" : `highest ${rate(figures.maximum)}`],
+    "Load in all": [...rateParts(figures.total), `mean ${rate(figures.mean)} a broker`],
+    "People online": [count(online), "", `at ${plural(serving, "live broker")}`],
+    "Results": [perSecond(results), "/s", plural(channels.length, "channel")],
+    "Record to result": [milliseconds(cluster.latency_ms), "", lag > 1 ? `${seconds(lag)} behind at most` : "nothing waits"],
+    "Spark": [cluster.is_ready ? "ready" : "away", "", cluster.is_ready ? [cluster.spark.master, cluster.spark.version].filter(Boolean).join(", ") || cluster.reason : cluster.reason],
+  });
+}
+
+function tiles(wanted) {
+  const list = byId("tiles");
+  if (!list.children.length) {
+    fill(list, Object.keys(wanted).map((name) => el("div", { class: "tile" }, el("dt", {}, name), el("dd"), el("dd", { class: "note" }))));
+  }
+  Object.values(wanted).forEach(([value, unit, note], at) => {
+    const [, shown, beside] = list.children[at].children;
+    const text = `${value}${unit ? ` ${unit}` : ""}`;
+    if (shown.dataset.text !== text) {
+      shown.dataset.text = text;
+      fill(shown, String(value), unit ? el("small", {}, unit) : null);
+    }
+    write(beside, note);
+    beside.title = note;
+  });
+}
+
+const STATES = { running: "good", failing: "bad", paused: "warn" };
+
+function showChannels({ channels, cluster }) {
+  byId("no-channels").hidden = channels.length > 0;
+  byId("channels").hidden = !channels.length;
+  fill(byId("channels").tBodies[0], channels.map((one) => el("tr", {},
+    el("th", { scope: "row" }, one.name),
+    el("td", {}, one.mode),
+    el("td", {}, el("span", { class: `tag ${STATES[one.state] ?? ""}`, title: one.problem }, one.state), " ", el("span", { class: "quiet small" }, one.strategy)),
+    number(count(one.subscriptions)),
+    number(count(one.backends)),
+    number(one.lag_s < 0.05 ? "–" : seconds(one.lag_s)),
+    number(`${perSecond(one.matched_per_s)} / ${perSecond(one.considered_per_s)}`),
+    number(perSecond(one.results_per_s)),
+    number(milliseconds(one.execution_ms)),
+    number(count(one.executions)))));
+  const totals = cluster.totals ?? {};
+  byId("spark").textContent = cluster.is_ready
+    ? `${plural(Number(totals.records ?? 0), "record")}, ${plural(Number(totals.subscriptions ?? 0), "subscription")} on ${plural(Number(totals.backends ?? 0), "parameter set")}`
+    : cluster.reason;
+}
+
+const number = (text) => el("td", { class: "number" }, text);
+
+function showEvents({ decisions, moves, plans }) {
+  for (const one of decisions) note(`d${one.at}`, one.at, words.decision(one), one.action === "nothing" ? "nothing" : "decision");
+  for (const one of plans) note(`p${one.id}`, one.created_at, words.plan(one), "plan");
+  for (const one of moves) note(`m${one.id}`, one.ended_at ?? one.created_at, words.move(one), "move");
+  if (!decisions.length && !moves.length && !plans.length) return;
+  const newest = collapsed([...events.values()].sort((a, b) => b.at - a.at)).slice(0, SHOWN_EVENTS);
+  byId("no-events").hidden = newest.length > 0;
+  fill(byId("events"), newest.map(({ at, text, kind }) => el("li", {},
+    el("time", {}, at > 1e9 ? time(at) : `${decimal(at, 0)} s`),
+    el("span", { class: kind === "nothing" ? "quiet" : null }, text))));
+}
+
+function note(id, at, text, kind) {
+  events.set(id, { at, text, kind });
+  if (events.size > 4 * SHOWN_EVENTS) events.delete(events.keys().next().value);
+}
+
+/** Of the same nothing again and again only the newest. */
+function collapsed(newest) {
+  return newest.filter((one, at) => one.kind !== "nothing" || newest[at - 1]?.text !== one.text);
+}
+
+const byName = (a, b) => a.localeCompare(b, "en", { numeric: true });
+
+onTheme(() => {
+  drawnAt = 0;
+  if (past.n) drawPast(past);
+});
+await open();
+setUpPolicies();
+follow("system", "/api/history", begin, take).catch((problem) => {
+  setState("lost", "no data");
+  fill(byId("alerts"), el("li", {}, problem.message));
+});

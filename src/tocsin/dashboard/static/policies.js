@@ -1,0 +1,89 @@
+/** Which policies are in force, choosing others, and what each would do now. */
+
+import { count, decimal, el, fill, rate } from "./format.js";
+import { addresses, coordinator, say } from "./shell.js";
+
+const NONE = "(none)";
+const MIGRATE = ["xbal", "ldm", "sdm", "gmove"];
+const SHUFFLE = ["simsh", "gsh"];
+const form = document.getElementById("policies");
+let known = "";
+let current = null;
+
+export function setUpPolicies() {
+  form.addEventListener("submit", choose);
+  form.addEventListener("change", () => (form.querySelector("button").disabled = false));
+  const button = document.getElementById("compare");
+  button.disabled = addresses.replay;
+  button.addEventListener("click", () => compare(button));
+}
+
+/** Follow what the coordinator has, unless somebody is choosing. */
+export function showPolicies(policies) {
+  current = policies;
+  const said = JSON.stringify(policies);
+  if (said === known || !form.querySelector("button").disabled) return;
+  known = said;
+  const { placement, balancing } = policies;
+  options(form.elements.placement, policies.known, placement.name);
+  options(form.elements.migrate, [NONE, ...policies.known_balancing.filter((name) => MIGRATE.includes(name))], balancing.migrate?.name ?? NONE);
+  options(form.elements.shuffle, [NONE, ...policies.known_balancing.filter((name) => SHUFFLE.includes(name))], balancing.shuffle?.name ?? NONE);
+}
+
+function options(select, names, chosen) {
+  const all = names.includes(chosen) ? names : [chosen, ...names];
+  fill(select, all.map((name) => el("option", { value: name, selected: name === chosen }, name)));
+}
+
+async function choose(event) {
+  event.preventDefault();
+  const { placement, migrate, shuffle } = Object.fromEntries(new FormData(form));
+  const policy = (name, old) => (name === NONE ? null : name === old?.name ? old : { name, options: {} });
+  const { balancing } = current;
+  const body = {
+    ...(placement === current.placement.name ? {} : { placement: { name: placement, options: {} } }),
+    balancing: { ...balancing, migrate: policy(migrate, balancing.migrate), shuffle: policy(shuffle, balancing.shuffle) },
+  };
+  const button = form.querySelector("button");
+  button.disabled = true;
+  try {
+    known = "";
+    showPolicies(await coordinator("/policies", { method: "PUT", body }));
+    say("These policies are in force now.");
+  } catch (problem) {
+    button.disabled = false;
+    say(`The policies stay as they were: ${problem.message}`, { isBad: true });
+  }
+}
+
+async function compare(button) {
+  const target = document.getElementById("comparison");
+  button.disabled = true;
+  fill(target, el("p", { class: "empty" }, "Every policy plans with the people who are online now. The first time this takes up to half a minute, for the policies are compiled then."));
+  try {
+    show(target, await coordinator("/rebalance", { method: "POST", body: { policy: "all", dry_run: true } }));
+  } catch (problem) {
+    fill(target, el("p", { class: "empty error", role: "alert" }, `Nothing to compare: ${problem.message}`));
+  }
+  button.disabled = false;
+}
+
+function show(target, { brokers, users, streams, pinned, now, trials }) {
+  const best = Math.min(...trials.map(({ after }) => after.cov));
+  const rows = [row("as it is", now, null), ...trials.map((trial) => row(trial.policy, trial.after, trial, best))];
+  fill(target,
+    el("p", { class: "quiet small" }, `${count(users)} people with ${count(streams)} streams at ${count(brokers)} brokers; ${count(pinned)} of them stay where they are for now.`),
+    el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Comparison of policies" },
+      el("table", { id: "trials" },
+        el("thead", {}, el("tr", {}, ["Policy", "Highest load", "Of the least possible", "cov", "Load in all", "Moves", "Took", "Ended"].map((name, at) => el("th", { scope: "col", class: at && at < 7 ? "number" : null }, name)))),
+        el("tbody", {}, rows))));
+}
+
+function row(name, figures, trial, best = null) {
+  const cell = (text) => el("td", { class: "number" }, text);
+  return el("tr", {},
+    el("th", { scope: "row" }, name, trial && figures.cov === best ? el("span", { class: "tag good", style: { "margin-left": ".5em" } }, "most even") : null),
+    cell(rate(figures.maximum)), cell(`× ${decimal(figures.ratio, 2)}`), cell(decimal(figures.cov, 3)), cell(rate(figures.total)),
+    cell(trial ? count(trial.moves) : "–"), cell(trial ? `${trial.milliseconds.toFixed(0)} ms` : "–"),
+    el("td", { class: "quiet" }, trial ? `${trial.status}: ${trial.reason}` : "now"));
+}

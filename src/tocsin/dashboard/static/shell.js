@@ -1,0 +1,177 @@
+/**
+ * What every page has: the bar, light and dark, a token, and ways to say something.
+ *
+ * The token stays in this tab. It comes from the address that `tocsin dashboard` printed, once, or is pasted. Every
+ * request carries it, and nobody else's.
+ */
+
+import { el, fill, write } from "./format.js";
+
+const PAGES = { "/operator": "Operator", "/city": "City map", "/me": "My page", "/lab": "Lab" };
+const KEY = "tocsin.token";
+const BELL = '<svg viewBox="0 0 24 24" aria-hidden="true"><path d="M12 2a1.6 1.6 0 0 0-1.6 1.6v.5C7.3 4.8 5 7.500 5 10.800V15l-2 3v1h18v-1l-2-3v-4.200c0-3.300-2.300-6-5.400-6.700v-.5A1.600 1.600 0 0 0 12 2Zm-2.600 18a2.700 2.700 0 0 0 5.200 0Z"/></svg>';
+
+export let addresses = null;
+let state;
+
+/** Draw the bar; resolves when there is a token, or none is needed. */
+export async function open({ needsToken = true } = {}) {
+  drawBar();
+  addresses = await (await fetch("/api/addresses")).json();
+  await enter();
+  if (needsToken && !token() && !addresses.insecure) await logIn();
+  return addresses;
+}
+
+export const token = () => sessionStorage.getItem(KEY);
+
+/** The claims of the token, unverified: for showing a name, never for deciding. */
+export function claims() {
+  try {
+    const body = token().split(".")[1].replace(/-/g, "+").replace(/_/g, "/");
+    return JSON.parse(new TextDecoder().decode(Uint8Array.from(atob(body), (c) => c.charCodeAt(0))));
+  } catch {
+    return {};
+  }
+}
+
+/** A request with the token; rejects with the sentence of the problem. */
+export async function ask(url, { method = "GET", body = null } = {}) {
+  const headers = { ...(token() ? { Authorization: `Bearer ${token()}` } : {}), ...(body === null ? {} : { "Content-Type": "application/json" }) };
+  let answer;
+  try {
+    answer = await fetch(url, { method, headers, body: body === null ? null : JSON.stringify(body) });
+  } catch {
+    throw new Error(`${new URL(url, location.href).origin} cannot be reached from this page.`);
+  }
+  const isJson = (answer.headers.get("content-type") ?? "").includes("json");
+  const found = isJson ? await answer.json() : null;
+  if (!answer.ok) throw Object.assign(new Error(found?.detail ?? `The answer was ${answer.status}.`), { status: answer.status });
+  return found;
+}
+
+export const coordinator = (path, options) => ask(addresses.coordinator + path, options);
+
+/** `state` is live, lost or empty; `text` is what to say beside it. */
+export function setState(name, text) {
+  if (state.dataset.state !== name) state.dataset.state = name;
+  write(state, text);
+}
+
+let fading;
+export function say(text, { isBad = false } = {}) {
+  document.querySelector(".toast")?.remove();
+  document.body.append(el("div", { class: "toast", role: isBad ? "alert" : "status", "data-bad": isBad }, text));
+  clearTimeout(fading);
+  fading = setTimeout(() => document.querySelector(".toast")?.remove(), isBad ? 12_000 : 5_000);
+}
+
+/** Ask before something is done; resolves with whether it was wanted. */
+export function confirm({ title, text, action }) {
+  return new Promise((resolve) => {
+    const dialog = el("dialog", { "aria-labelledby": "confirm-title" },
+      el("form", { method: "dialog" },
+        el("h2", { id: "confirm-title" }, title),
+        el("p", {}, text),
+        el("div", { class: "row" },
+          el("button", { value: "yes", class: "danger" }, action),
+          el("button", { value: "no", autofocus: true }, "Leave it as it is"))));
+    dialog.addEventListener("close", () => {
+      resolve(dialog.returnValue === "yes");
+      dialog.remove();
+    });
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+}
+
+/** A dialog in which a token is pasted; resolves when there is one. */
+export function logIn(problem = "") {
+  return new Promise((resolve) => {
+    const pasted = el("textarea", { rows: 4, required: true, spellcheck: "false", autocomplete: "off", id: "pasted-token" });
+    const wrong = el("p", { class: "error", role: "alert" }, problem);
+    const dialog = el("dialog", { "aria-labelledby": "login-title" },
+      el("form", {},
+        el("h2", { id: "login-title" }, "Who is there?"),
+        el("p", { class: "quiet" }, "What you see and may do follows from your token. It stays in this tab."),
+        el("label", { for: "pasted-token" }, "Token", pasted),
+        el("p", { class: "quiet small" }, "Make one with ", el("code", {}, "tocsin token NAME --can read --can 'topic:*'"), "; an operator needs ", el("code", {}, "--can admin"), "."),
+        wrong,
+        el("div", { class: "row" }, el("button", { class: "primary" }, "Log in"))));
+    dialog.addEventListener("cancel", (event) => event.preventDefault());
+    dialog.querySelector("form").addEventListener("submit", (event) => {
+      event.preventDefault();
+      sessionStorage.setItem(KEY, pasted.value.trim());
+      if (!claims().sub) {
+        sessionStorage.removeItem(KEY);
+        write(wrong, "This is not a token: expected three parts with points between them.");
+        return;
+      }
+      dialog.close();
+      dialog.remove();
+      showUser();
+      resolve();
+    });
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+}
+
+export function logOut() {
+  sessionStorage.removeItem(KEY);
+  location.reload();
+}
+
+/** Called whenever light becomes dark or the other way round. */
+export const onTheme = (work) => addEventListener("tocsin-theme", work);
+
+async function enter() {
+  const ticket = new URLSearchParams(location.hash.slice(1)).get("enter");
+  if (!ticket) return;
+  history.replaceState(null, "", location.pathname + location.search);
+  if (token()) return;
+  try {
+    const { token: given } = await ask("/api/enter", { method: "POST", body: { ticket } });
+    sessionStorage.setItem(KEY, given);
+    showUser();
+  } catch (problem) {
+    await logIn(problem.message);
+  }
+}
+
+function drawBar() {
+  const here = location.pathname;
+  state = el("span", { class: "state", role: "status" }, "connecting");
+  const bar = el("div", {},
+    el("a", { class: "brand", href: "/operator" }),
+    el("nav", { "aria-label": "Pages" }, Object.entries(PAGES).map(([path, name]) => el("a", { href: path, "aria-current": path === here ? "page" : null }, name))),
+    state,
+    el("button", { class: "plain", id: "theme", onclick: switchTheme }),
+    el("button", { class: "plain", id: "user", onclick: () => (token() ? logOut() : logIn()) }));
+  bar.firstChild.innerHTML = BELL;
+  bar.firstChild.append("Tocsin");
+  const header = el("header", { class: "bar" }, bar);
+  document.body.prepend(el("a", { class: "skip", href: "#main" }, "Skip to the page"), header);
+  showTheme();
+  showUser();
+}
+
+function showUser() {
+  const button = document.getElementById("user");
+  write(button, token() ? `Log out ${claims().sub ?? ""}` : "Log in");
+}
+
+function showTheme() {
+  const isDark = document.documentElement.dataset.theme === "dark";
+  const button = document.getElementById("theme");
+  fill(button, el("span", { "aria-hidden": "true" }, isDark ? "☀" : "☾"));
+  button.setAttribute("aria-label", isDark ? "Switch to light" : "Switch to dark");
+}
+
+function switchTheme() {
+  const next = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+  document.documentElement.dataset.theme = next;
+  localStorage.setItem("tocsin.theme", next);
+  showTheme();
+  dispatchEvent(new Event("tocsin-theme"));
+}
