@@ -59,11 +59,15 @@ async def closed(client: Client) -> int | None:
 
 @dataclass
 class MemoryTopics:
-    """Topics whose whole past is kept, save what ``forgotten`` says; positions count from 1."""
+    """Topics whose whole past is kept, save what ``forgotten`` says; positions count from 1.
+
+    Other brokers may have come further: as far as ``elsewhere``.
+    """
 
     delivery: Delivery | None = None
     log: dict[str, list[tuple[str, bytes]]] = field(default_factory=dict)
     forgotten: dict[str, int] = field(default_factory=dict)
+    elsewhere: str = START
     attached: list[str] = field(default_factory=list)
     detached: list[str] = field(default_factory=list)
     page_items: int = 3
@@ -102,6 +106,12 @@ class MemoryTopics:
         gap = Gap(stream, [Hole(after, gone[-1], len(gone))], "retention") if gone else None
         last = items[-1][0] if items else gone[-1] if gone else after
         return Page(items, through if is_end else last, is_end, gap)
+
+    async def is_beyond(self, stream: str, position: str) -> bool:
+        await asyncio.sleep(0)
+        if self.is_away:
+            raise Unavailable("the owner is away")
+        return position > max([self.elsewhere, *(p for p, _ in self.log[stream])])
 
     async def publish(self, topic: str, payload: bytes, principal: Principal) -> str:
         if not principal.may("publish", topic):

@@ -151,6 +151,17 @@ async def test_what_is_gone_is_a_gap(town: Town) -> None:
 
 
 @told_in_town
+async def test_positions_of_a_stream_that_was_made_anew_are_a_gap(town: Town) -> None:
+    town.put(1, 2)
+    await town.connect(positions={"n": place(9)})
+    await town.subscribe()
+    town.put(3, 9)
+    gap, *rest = await town.client.items(8)
+    assert gap == ("gap", place(9), place(2), None, "ahead")
+    assert [payload for _, payload in rest] == list(range(3, 10))
+
+
+@told_in_town
 async def test_moves_to_and_fro_lose_and_double_nothing(town: Town) -> None:
     await town.connect()
     await town.subscribe()

@@ -147,6 +147,17 @@ async def test_an_announced_gap_is_told_with_its_count(world: World) -> None:
 
 
 @story
+async def test_one_who_stands_where_the_stream_never_was_goes_on_from_where_it_is(world: World) -> None:
+    peer = await world.subscribed()
+    await peer.send(notification(S, "0", "7"), gap(S, "slow", ("8", "9", 1)), gap(S, "ahead", ("7", "2", None)))
+    await peer.send(notification(S, "2", "3"), notification(S, "3", "7"), notification(S, "7", "8"))
+    told = [("7", "7"), ("gap", "7", "2", None, "ahead"), ("3", "3"), ("7", "7"), ("8", "8")]
+    assert await world.client.items(5) == told
+    while (await peer.next("ack"))["positions"] != {S: "8"}:
+        pass
+
+
+@story
 async def test_holes_between_notifications_are_told_where_they_lie(world: World) -> None:
     peer = await world.subscribed()
     await peer.send(gap(S, "slow", ("0", "1", 1), ("2", "3", 1), ("4", "5", None)))

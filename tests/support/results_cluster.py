@@ -59,8 +59,7 @@ class ResultsCluster(MemoryCluster):
         for channel in cursors:
             self._named("channel", channel, CHANNEL)
         cursor = cursors[CHANNEL]
-        if cursor > self._end():
-            raise BadArgument(CHANNEL, f"a position at or before {self._end()}", str(cursor))
+        self._check(cursor)
         with self._news:
             self._news.wait_for(lambda: self._wanted(cursor) or cursor < self.oldest, min(wait_s, 0.05))
             return [self._cut(cursor, self._wanted(max(cursor, self.oldest)), max_rows or 1000, self._end())]
@@ -70,6 +69,7 @@ class ResultsCluster(MemoryCluster):
     ) -> ChannelPage:
         self._need(who, "read")
         self._named("channel", channel, CHANNEL)
+        self._check(after)
         last = min(through or self._end(), self._end())
         found = [r for r in self._after(max(after, self.oldest)) if backend in r.backends and r.position <= last]
         return self._cut(after, found, limit, last)
@@ -80,6 +80,10 @@ class ResultsCluster(MemoryCluster):
 
     def _named(self, kind: str, name: str, *known: str) -> None:
         super()._named(kind, name, *(() if kind == "channel" and self.is_dropped else known))
+
+    def _check(self, position: Position) -> None:
+        if position > self._end():
+            raise BadArgument(CHANNEL, f"a position at or before {self._end()}", str(position))
 
     def _wanted(self, after: Position) -> list[ResultView]:
         def is_wanted(result: ResultView) -> bool:

@@ -74,8 +74,8 @@ class Core:
         self.outlets: set[Outlet] = set()
         self.closes: Counter[str] = Counter()
         self.is_draining = False
-        self._tasks = Tasks("the broker's core")
-        self.subscribing = Subscribing(self.users, self.holding, directory, settings.max_subscriptions, self._tasks)
+        self.tasks = Tasks("the broker's core")
+        self.subscribing = Subscribing(self.users, self.holding, directory, settings.max_subscriptions, self.tasks)
         hub.on_end = self.subscribing.end_stream
         self.on_left: Callable[[User], None] | None = None
 
@@ -129,7 +129,7 @@ class Core:
         user.sessions.remove(session)
         self.users.changed(user)
         if user.is_peer:
-            self._tasks.spawn(self.subscribing.let_go_all(user))
+            self.tasks.spawn(self.subscribing.let_go_all(user))
             return
         self.directory.logged_out(user.name, session.id)
         if not user.sessions and not user.subscriptions and not user.adoptions:

@@ -72,6 +72,12 @@ class Holding:
             page = await upstream.replay(stream.name, after, through)
         return replace(page, through=max(page.through, through)) if page.is_end else page
 
+    async def is_beyond(self, stream: Stream, position: str) -> bool:
+        """Whether ``position`` is none that the stream ever reached; Unavailable where nobody can tell now."""
+        upstream = self.upstream(next(iter(stream.holders.values())).target)
+        async with self._replays:
+            return await upstream.is_beyond(stream.name, position)
+
     async def _attach(self, key: str, target: Target) -> Stream:
         attached = await self.upstream(target).attach(target)
         stream = self._hub.open(attached.stream, attached.position)

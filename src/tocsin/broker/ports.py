@@ -76,6 +76,13 @@ class Upstream(Protocol):
         """What lies in (after, through], from the oldest on, as much as fits in one page."""
         ...
 
+    async def is_beyond(self, stream: str, position: str) -> bool:
+        """Whether ``position`` is none that ``stream`` has ever reached, at any broker.
+
+        Asked of positions after the one delivered last; Unavailable where nobody can tell now.
+        """
+        ...
+
 
 class Publisher(Protocol):
     async def publish(self, topic: str, payload: bytes, principal: Principal) -> str:

@@ -253,11 +253,13 @@ class Session:
         return Standing(subscription.id, subscription.target, subscription.stream.name, position)
 
     def _acknowledge(self, positions: Mapping[str, str]) -> None:
+        """Note what the client has; it has nothing beyond where it stands."""
         if self.user is None or self.user.is_peer:
             return
         for subscription in self.subscriptions.values():
             position = positions.get(subscription.stream.name)
-            if position is not None and position > subscription.acked:
+            follow = self.follows.get(subscription.stream)
+            if position and follow and subscription.acked < position <= follow.position:
                 subscription.acked = position
                 self.core.directory.acknowledged(self.user.name, subscription.id, position)
 

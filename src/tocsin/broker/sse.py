@@ -26,7 +26,7 @@ from tocsin.broker.session import Session
 from tocsin.errors import BadArgument, TocsinError
 from tocsin.protocol.codec import encoded
 from tocsin.protocol.codes import GOING_AWAY, MOVED, Code
-from tocsin.protocol.messages import FromBroker, Login, Move, Wanted
+from tocsin.protocol.messages import FromBroker, Gap, Login, Move, Wanted
 from tocsin.protocol.targets import Target, target_key
 from tocsin.tokens import bearer
 
@@ -78,6 +78,8 @@ class EventStream(Outlet):
             self.transport.write(_opening(self._cors) + f"retry: {retry_ms}\n\n".encode())
             for follow in self.session.follows.values():
                 self._positions[follow.stream.name] = follow.sent
+        if isinstance(message, Gap):
+            self._positions[message.stream] = message.holes[-1].through
         kind = str(type(message).__struct_config__.tag)
         self._control(self._id() + _event(kind, encoded(message)))
         if isinstance(message, Move):

@@ -108,7 +108,7 @@ class Holdings:
         found = {}
         for stream, holders in self._by_stream.items():
             taken = min(held.inbox.taken or "" for held in holders)
-            if taken and self._acked.get(stream, "") < taken:
+            if taken and self._acked.get(stream) != taken:
                 found[stream] = self._acked[stream] = taken
         return found
 

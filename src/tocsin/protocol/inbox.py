@@ -4,6 +4,7 @@ Rules kept here:
 
 * An application sees every notification once and in order, or a ``Missed`` that covers it.
 * A notification up to where the subscription stands is an echo, and dropped.
+* One who stands where the stream has never been is put back, and told so; positions go forward otherwise.
 * Announced holes are told when the stream reaches them; holes that nobody announced are told as
   ``unannounced``, for a hole is never silent.
 * Never more than so many items and bytes wait; beyond that the oldest give way to one ``Missed``.
@@ -106,6 +107,8 @@ class Inbox:
 
     def announce(self, gap: messages.Gap) -> bool:
         """Whether something new waits."""
+        if gap.reason == messages.AHEAD and gap.holes:
+            return self._turn_back(gap.holes[-1].through)
         before = len(self._queue)
         ahead = [(hole, gap.reason) for hole in gap.holes if hole.through > (self.position or "")]
         self._holes = sorted(self._holes + ahead, key=lambda known: (known[0].after, known[0].through))
@@ -146,6 +149,14 @@ class Inbox:
     def _miss(self, through: str, count: int | None, reason: str) -> None:
         stream = self.stream or ""
         self._put(Missed(self._subscription, stream, self.position or "", through, count, reason))
+
+    def _turn_back(self, through: str) -> bool:
+        """We stand where the stream has never been: what was announced beyond means nothing, and we go on there."""
+        if self.position in (None, through):
+            return False
+        self._holes.clear()
+        self._miss(through, None, messages.AHEAD)
+        return True
 
     def _change_stream(self, standing: messages.Standing) -> None:
         """Positions of another stream mean nothing here: what came between is unknown."""

@@ -20,6 +20,7 @@ import msgspec
 from tocsin.protocol.targets import Target
 
 SUBPROTOCOL = "tocsin.v1"
+AHEAD = "ahead"
 Position = Annotated[str, msgspec.Meta(max_length=64)]  # of a client; all that we give out are shorter
 
 
@@ -238,7 +239,11 @@ class Hole(msgspec.Struct, frozen=True):
 
 
 class Gap(_Message, frozen=True, tag="gap"):
-    """``reason`` is ``retention``, ``lost``, ``slow`` or ``owner``."""
+    """``reason`` is ``retention``, ``lost``, ``slow``, ``owner``, ``unheld`` or ``ahead``.
+
+    ``ahead`` has one hole, and may lead back: the client stands (``after``) where the stream has never been. It goes on
+    from ``through``.
+    """
 
     stream: str
     holes: Sequence[Hole]

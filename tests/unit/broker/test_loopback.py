@@ -17,6 +17,7 @@ from tocsin.protocol.messages import (
     Done,
     Failed,
     Gap,
+    Hole,
     ListSubscriptions,
     Login,
     Logout,
@@ -170,6 +171,51 @@ def test_the_past_that_is_away_at_login_comes_later():
                 w.topics.put("news", b"3")
                 w.topics.is_away = False
                 assert await payloads(ann, 3) == [b"1", b"2", b"3"]
+
+    run(scenario)
+
+
+def test_one_who_stands_where_its_stream_never_was_is_put_back():
+    async def scenario():
+        async with world() as w, w.client() as ann:
+            w.topics.put("news", b"1")
+            welcome = await ann.login("ann", topic("news", position=place(7)))
+            assert [(s.position, s.recovered) for s in welcome.subscriptions] == [(place(1), False)]
+            assert await ann.next() == Gap("topic:news", [Hole(place(7), place(1), None)], "ahead")
+            await ann.say(Ack({"topic:news": place(7)}))  # its application has not taken the gap yet
+            w.topics.put("news", b"2")
+            assert await payloads(ann, 1) == [b"2"]
+            await ann.say(Ack({"topic:news": place(2)}))
+            await ann.ask(Ping(5))
+            assert w.directory.acks == [("ann", "news", place(2))]
+
+    run(scenario)
+
+
+def test_one_who_is_ahead_of_this_broker_alone_is_not_put_back():
+    async def scenario():
+        async with world() as w, w.client() as ann:
+            w.topics.elsewhere = place(2)
+            welcome = await ann.login("ann", topic("news", position=place(2)))
+            assert [(s.position, s.recovered) for s in welcome.subscriptions] == [(place(2), True)]
+            for number in range(1, 4):
+                w.topics.put("news", b"%d" % number)
+            assert await payloads(ann, 1) == [b"3"]
+
+    run(scenario)
+
+
+def test_where_nobody_can_tell_at_login_one_is_put_back_later():
+    async def scenario():
+        async with world() as w, w.client() as ann:
+            w.topics.is_away = True
+            welcome = await ann.login("ann", topic("news", position=place(7)))
+            assert [(s.position, s.recovered) for s in welcome.subscriptions] == [(place(7), True)]
+            w.topics.put("news", b"1")
+            w.topics.is_away = False
+            assert await ann.next() == Gap("topic:news", [Hole(place(7), place(1), None)], "ahead")
+            w.topics.put("news", b"2")
+            assert await payloads(ann, 1) == [b"2"]
 
     run(scenario)
 

@@ -138,6 +138,21 @@ class ChannelUpstream:
         items = [(r.position, bytes(r.payload)) for r in page.results]
         return Page(items, page.through, page.through >= through, gap)
 
+    async def is_beyond(self, stream: str, position: str) -> bool:
+        known = self._merge.stream(stream)
+        if known is None:
+            raise NotFound("stream", stream)
+        if position <= self._merge.channels[known.channel].cursor:
+            return False
+        try:
+            page = await self._cluster.replay(known.channel, known.backend, position, position, 1)
+        except ClusterRefused as refused:
+            if refused.code != BadArgument.code:
+                raise
+            return True
+        self._heed_life(known.channel, page.life)
+        return False
+
     def restore(self) -> None:
         """Attachments here may have been removed at the cluster: make them again, and fill what was missed."""
         for id, target in self._targets.items():
@@ -199,6 +214,8 @@ class ChannelUpstream:
             except NotFound as problem:
                 await self._lost(problem, backoff)
             except TocsinError as problem:
+                if self._end_outrun(problem):
+                    continue
                 log.error("the data cluster refuses a pull, so everything is attached anew: %s", problem)
                 await self._pause(backoff)
                 self.restore()
@@ -255,6 +272,13 @@ class ChannelUpstream:
         with contextlib.suppress(TocsinError):
             await self._cluster.register(self._options.broker, self._notify_url)
             self.restore()
+
+    def _end_outrun(self, problem: TocsinError) -> bool:
+        """Whether a channel has never been where we stand: its data were made anew, and what was followed is over."""
+        if not isinstance(problem, BadArgument) or problem.name not in self._merge.channels:
+            return False
+        self._end_channel(problem.name, "replaced", f"the channel {problem.name!r} was made anew: {problem}")
+        return True
 
     def _heed_life(self, channel: str, life: int) -> bool:
         """Whether ``channel`` is the one that is followed; what was followed of the one before ends here."""

@@ -27,6 +27,9 @@ class Nowhere:
     async def replay(self, stream: str, after: str, through: str) -> Page:
         raise Refused(_WHY)
 
+    async def is_beyond(self, stream: str, position: str) -> bool:
+        raise Refused(_WHY)
+
     async def records(self, dataset: str, records: Sequence[bytes], principal: Principal) -> tuple[int, int]:
         raise Refused(_WHY)
 

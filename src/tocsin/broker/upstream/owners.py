@@ -166,6 +166,14 @@ class TopicUpstream:
         gap = Gap(stream, [page.hole], page.reason) if page.hole else None
         return Page([(at, bytes(payload)) for at, payload in page.items], page.through, page.through >= through, gap)
 
+    async def is_beyond(self, stream: str, position: str) -> bool:
+        """As the owner says, which has stamped everything that there is."""
+        try:
+            await self.replay(stream, position, position)
+        except BadArgument:
+            return True
+        return False
+
     # --- Publisher ----------------------------------------------------------------------------------------
 
     async def publish(self, topic: str, payload: bytes, principal: Principal) -> str:

@@ -113,6 +113,7 @@ class Inbox {
   }
 
   announce({ holes, reason }) {
+    if (reason === "ahead" && holes.length) return this.turnBack(holes.at(-1).through);
     const before = this.queue.length;
     for (const hole of holes) if (hole.through > (this.position ?? "")) this.holes.push({ ...hole, reason });
     this.holes.sort((a, b) => order(a.after, b.after) || order(a.through, b.through));
@@ -122,6 +123,14 @@ class Inbox {
       this.holes = [];
     }
     return this.queue.length !== before;
+  }
+
+  /** We stand where the stream has never been: what was announced beyond means nothing, and we go on there. */
+  turnBack(through) {
+    if (this.position === null || this.position === through) return false;
+    this.holes = [];
+    this.miss(through, null, "ahead");
+    return true;
   }
 
   take() {
@@ -744,7 +753,7 @@ class Session {
     const positions = {};
     for (const [stream, holders] of this.#streams) {
       const taken = holders.map(({ _inbox }) => _inbox.taken ?? "").reduce((a, b) => (a < b ? a : b));
-      if (taken <= (this.#acked.get(stream) ?? "")) continue;
+      if (!taken || taken === this.#acked.get(stream)) continue;
       this.#acked.set(stream, taken);
       positions[stream] = taken;
     }

@@ -16,6 +16,7 @@ from support.results_cluster import BROKER, ResultsCluster, Way, token
 from tocsin.broker.upstream.channels import ChannelOptions, ChannelUpstream
 from tocsin.broker.upstream.cluster import ClusterClient
 from tocsin.errors import BadArgument, NotFound, Refused, TocsinError, Unavailable
+from tocsin.model.position import Position
 from tocsin.protocol.targets import ChannelTarget
 from tocsin.tokens import Principal
 
@@ -244,6 +245,18 @@ def test_when_a_channel_is_replaced_its_streams_end_and_new_ones_begin(happened:
     run(story())
 
 
+def test_when_the_data_of_the_cluster_are_made_anew_what_was_followed_ends() -> None:
+    async def story() -> None:
+        async with world() as w:
+            stream = await w.attach(FIRE)
+            w.happen("fire", 1, 2)
+            await w.until(lambda: len(w.got(stream)) == 2)
+            w.cluster.results.clear()
+            await w.until(lambda: w.hub.ended == {stream: ["replaced"]})
+
+    run(story())
+
+
 def test_one_who_attaches_finds_out_that_the_channel_is_another_one() -> None:
     async def story() -> None:
         async with world() as w:
@@ -291,6 +304,24 @@ def test_retention_that_overtakes_pulling_is_told() -> None:
             await w.until(lambda: w.got(stream) == [3])
             ((hole, reason),) = w.hub.holes[stream]
             assert (hole.through, reason) == (str(w.cluster.oldest), "retention")
+
+    run(story())
+
+
+def test_the_cluster_can_tell_a_position_that_its_channel_never_reached_from_one_that_is_ahead_of_this_broker() -> None:
+    async def story() -> None:
+        async with world() as w:
+            stream = await w.attach(FIRE)
+            w.happen("fire", 1, 2)
+            await w.until(lambda: len(w.got(stream)) == 2)
+            w.happen("flood", 3)  # no result of this stream, so that it does not come there here
+            assert not await w.upstream.is_beyond(stream, str(w.cluster.results[-1][1].position))
+            assert await w.upstream.is_beyond(stream, str(Position(99, 1)))
+            assert await w.upstream.is_beyond(stream, "made up")
+            w.way.is_cut = True
+            assert not await w.upstream.is_beyond(stream, w.hub.position(stream) or "")
+            with pytest.raises(Unavailable):
+                await w.upstream.is_beyond(stream, str(Position(99, 1)))
 
     run(story())
 

@@ -155,6 +155,27 @@ def test_one_who_comes_back_to_another_broker_gets_the_history_of_the_owner() ->
     run(story())
 
 
+@pytest.mark.parametrize("made_up", ["ffffffffffff-000000000001", "zzz"])
+def test_one_who_stands_where_its_topic_never_was_is_told_so_wherever_it_comes(made_up: str) -> None:
+    async def story() -> None:
+        async with brokers("a", "b") as (a, b):
+            topic = topic_of("b", ("a", "b"))
+            last = (await publish(b, topic, 1, 2))[-1]
+            async with (
+                Subscriber(a.info.url, topic, position=made_up) as at_a,
+                Subscriber(b.info.url, topic, position=made_up) as at_b,
+                Subscriber(a.info.url, topic, position=last) as known,
+            ):
+                await publish(b, topic, 3)
+                for one in (at_a, at_b):
+                    assert await one.until(1) == [3]
+                    assert (one.recovered, one.gaps) == (False, [("ahead", None)])
+                assert await known.until(1) == [3]
+                assert (known.recovered, known.gaps) == (True, [])
+
+    run(story())
+
+
 def _knows_brokers(*known: LocalBroker) -> ClusterClient:
     """A data cluster that can tell who registered, and nothing else."""
     told = {"brokers": [{"name": one.info.name, "url": f"{one.info.url}/notify"} for one in known]}
