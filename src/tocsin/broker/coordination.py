@@ -66,6 +66,7 @@ class CoordinationOptions:
     backoff_max_s: float
     location: tuple[float, float] | None = None
     capacity: float | None = None
+    drain_s: float | None = None  # how long a stopping broker waits for its users to leave
 
 
 class Coordination:
@@ -82,6 +83,7 @@ class Coordination:
         self._residents: Residents | None = None
         self._noted = Noted()
         self._is_away, self._is_full, self._is_draining = True, True, False
+        self._leaves_at: float | None = None
         self._interval_s = 1.0
         self._urgent, self._registered = asyncio.Event(), asyncio.Event()
         self._last: dict[str, asyncio.Task[None]] = {}
@@ -146,6 +148,8 @@ class Coordination:
 
     def drained(self) -> bool:
         self._is_draining = True
+        if self._options.drain_s is not None:
+            self._leaves_at = asyncio.get_running_loop().time() + self._options.drain_s
         self._urgent.set()
         return True
 
@@ -163,6 +167,9 @@ class Coordination:
             self._noted.kept[key] = kept
         else:
             self._noted.kept.pop(key, None)
+
+    def _leaves_in_s(self) -> float | None:
+        return None if self._leaves_at is None else max(0.0, self._leaves_at - asyncio.get_running_loop().time())
 
     # --- reporting ----------------------------------------------------------------------------------------
 
@@ -203,7 +210,7 @@ class Coordination:
         holdings, rates = list(residents.holdings(is_full=is_full)), residents.rates(is_full=is_full)
         report = self._noted.report(
             self._options.incarnation, residents.load(), holdings, rates,
-            is_full=is_full, is_draining=self._is_draining,
+            is_full=is_full, is_draining=self._is_draining, leaves_in_s=self._leaves_in_s(),
         )  # fmt: skip
         try:
             answer = await self._client.report(report)

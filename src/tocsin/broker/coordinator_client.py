@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -14,6 +14,9 @@ import msgspec
 from tocsin.errors import BadArgument, NotFound, Unavailable
 from tocsin.protocol.coordination import (
     Instructions,
+    Keep,
+    KeepAnswer,
+    Kept,
     Placement,
     PlacementRequest,
     Registered,
@@ -21,7 +24,6 @@ from tocsin.protocol.coordination import (
     Report,
     Reported,
 )
-from tocsin.protocol.messages import Wanted
 
 T = TypeVar("T")
 
@@ -59,22 +61,11 @@ class CoordinatorClient:
 
     async def place(self, user: str) -> Placement:
         path = f"/users/{quote(user, safe='')}/placement"
-        return _read(Placement, await self._in_turn("POST", path, PlacementRequest()))
+        async with self._places:  # there may be thousands at once, and one that waits for its turn is not unanswered
+            return _read(Placement, await self._ask("POST", path, PlacementRequest()))
 
-    async def keep(self, user: str, wanted: Wanted) -> None:
-        await self._in_turn("PUT", _subscription(user, wanted.id), wanted)
-
-    async def drop(self, user: str, id: str) -> None:
-        """Harmless where there is none."""
-        try:
-            await self._in_turn("DELETE", _subscription(user, id))
-        except NotFound:
-            return
-
-    async def _in_turn(self, method: str, path: str, body: object = None) -> bytes:
-        """For a user: of those there may be thousands at once, and one that waits for its turn is not unanswered."""
-        async with self._places:
-            return await self._ask(method, path, body)
+    async def keep(self, kept: Sequence[Kept]) -> KeepAnswer:
+        return _read(KeepAnswer, await self._ask("POST", "/subscriptions", Keep(kept)))
 
     async def _ask(self, method: str, path: str, body: object = None, waits_s: float = 0.0) -> bytes:
         token = self._token()
@@ -93,10 +84,6 @@ class CoordinatorClient:
         if answer.status_code in (400, 409, 413, 422):
             raise BadArgument("request", "what the coordinator takes", answer.text[:300])
         raise Unavailable(f"the coordinator answers {answer.status_code}: {answer.text[:200]}")
-
-
-def _subscription(user: str, id: str) -> str:
-    return f"/users/{quote(user, safe='')}/subscriptions/{quote(id, safe='')}"
 
 
 def _read(kind: type[T], body: bytes) -> T:

@@ -48,7 +48,7 @@ class Subscribing:
             await self._holding.upstream(wanted.target).check(wanted.target, principal)
         held = user.subscriptions.get(wanted.id) or await self._hold(user, wanted, key)
         if not held.is_kept and not user.is_peer and principal is not None:
-            await self._directory.keep(user.name, held.wanted())
+            await self._keep(user, held)
         held.is_kept = True
         return held
 
@@ -113,6 +113,16 @@ class Subscribing:
         user.subscriptions[wanted.id] = made
         self._users.changed(user)
         return made
+
+    async def _keep(self, user: User, held: Subscription) -> None:
+        """Make it durable; what is refused is not held either."""
+        try:
+            await self._directory.keep(user.name, held.wanted())
+        except TocsinError:
+            if not held.is_kept and user.subscriptions.get(held.id) is held:
+                self._taken(user, held.id)
+                await self._tasks.finish(self._holding.let_go(held.stream, held.target))
+            raise
 
     def _check_room(self, user: User, more: int = 1) -> None:
         """LimitExceeded if the user would hold too much; Unavailable if it is held here no more."""

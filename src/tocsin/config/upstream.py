@@ -23,6 +23,9 @@ class Upstream:
         32, "Requests to the coordinator, and to other brokers, under way at once; further ones wait for their turn.",
         low=1, high=10_000,
     )  # fmt: skip
+    keep_batch: Bytes = size(
+        "256 kB", "Bytes of subscriptions that the coordinator is asked to keep in one request.", high="16 MB"
+    )
     pull_wait: Seconds = duration(
         "20s", "How long a request for results or instructions waits for some to come.", low="0s", high="30s"
     )

@@ -23,7 +23,7 @@ from tocsin.coordinator.balancer import Balancer, BalancingOptions
 from tocsin.coordinator.brokers import BrokerState
 from tocsin.coordinator.committing import Committer
 from tocsin.coordinator.detaching import Cluster, Detaching
-from tocsin.coordinator.events import Ask, Detach, Effect, Event, Forget, Restart, Tell
+from tocsin.coordinator.events import Ask, Detach, Effect, Event, Forget, Restart, Say, Tell
 from tocsin.coordinator.metrics import Metrics, tally
 from tocsin.coordinator.plans import PlanKind
 from tocsin.coordinator.queues import Queue
@@ -239,6 +239,8 @@ class Coordinator:
                     self._detaching.begin(broker)
                 case Ask(broker, url):
                     self._asking.begin(broker, url)
+                case Say(text, is_warning):
+                    log.log(logging.WARNING if is_warning else logging.INFO, text)
         for broker in restarted:
             self._queues[broker].end_briefing()
 

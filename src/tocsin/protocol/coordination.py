@@ -96,6 +96,7 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     load: Load
     is_full: bool = False
     is_draining: bool = False
+    leaves_in_s: float | None = None  # of a draining broker that ends then, empty or not
     rates: Mapping[str, float] = {}  # stream → model bytes a second where that changed, 0 where it ended
     holdings: Sequence[Holding] = ()
     kept: Sequence[Kept] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,14 +13,18 @@ import msgspec
 
 from tocsin.broker.coordination import Coordination, CoordinationOptions
 from tocsin.broker.coordinator_client import CoordinatorClient
-from tocsin.errors import Unavailable
+from tocsin.errors import TocsinError, Unavailable
 from tocsin.protocol.coordination import (
     Adopt,
     BrokerInfo,
     Holding,
     Instruction,
     Instructions,
+    Keep,
+    KeepAnswer,
+    Kept,
     Load,
+    NotKept,
     Outcome,
     Placement,
     Registered,
@@ -34,6 +39,7 @@ from tocsin.protocol.messages import Wanted
 from tocsin.protocol.targets import TopicTarget
 
 ME = BrokerInfo("a", "http://a")
+KEEP_BYTES = 20_000
 NEWS = Wanted("s", TopicTarget("news"), "p")
 
 
@@ -44,9 +50,9 @@ class Coordinator(httpx.AsyncBaseTransport):
         self.is_away, self.is_known, self.was_given_up = False, True, False
         self.registrations: list[Registration] = []
         self.reports: list[Report] = []
-        self.kept: list[tuple[str, str, bytes]] = []
+        self.kept: list[Sequence[Kept]] = []
+        self.refuses: set[str] = set()
         self.queue: list[Instruction] = []
-        self.keeping = self.most = 0
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         await asyncio.sleep(0.001)
@@ -63,13 +69,11 @@ class Coordinator(httpx.AsyncBaseTransport):
             return _json(Reported(self.is_known))
         if path.endswith("/placement"):
             return _json(Placement("ann", "b", "http://b", 3, "ticket", "nearest"))
-        if path.startswith("/users"):
-            self.keeping += 1
-            self.most = max(self.most, self.keeping)
-            await asyncio.sleep(0.001)
-            self.keeping -= 1
-            self.kept.append((request.method, path, body))
-            return httpx.Response(204)
+        if path == "/subscriptions":
+            kept = msgspec.json.decode(body, type=Keep).kept
+            self.kept.append(kept)
+            refused = [NotKept(n, "limit-exceeded", f"no {k.id}") for n, k in enumerate(kept) if k.id in self.refuses]
+            return _json(KeepAnswer(refused))
         self.registrations.append(msgspec.json.decode(body, type=Registration))
         self.is_known = True
         return _json(Registered(0.05, [ME], self.was_given_up))
@@ -140,7 +144,8 @@ def run(story: Coroutine[Any, Any, None]) -> None:
 async def linked(coordinator: Coordinator) -> AsyncIterator[tuple[Coordination, House]]:
     house = House()
     client = CoordinatorClient("http://coordinator", "a", lambda: "token", 1.0, 4, coordinator)
-    link = Coordination(client, lambda: ME, house, CoordinationOptions("life-1", 0.05, 0.005, 0.02, (1.0, 2.0)))
+    options = CoordinationOptions("life-1", 0.05, 0.005, 0.02, KEEP_BYTES, (1.0, 2.0))
+    link = Coordination(client, lambda: ME, house, options)
     link.start(house)
     try:
         yield link, house
@@ -220,7 +225,7 @@ def test_while_the_coordinator_is_away_nobody_waits_and_nothing_is_forgotten() -
             await until(lambda: coordinator.reports)
             assert await link.where("ann") is not None
             await link.keep("ann", NEWS)
-            assert [(method, path) for method, path, _ in coordinator.kept] == [("PUT", "/users/ann/subscriptions/s")]
+            assert coordinator.kept == [[Kept("ann", "s", NEWS)]]
             coordinator.is_away = True
             await until(lambda: link.is_away)
             assert await link.where("ann") is None
@@ -261,15 +266,53 @@ def test_a_coordinator_that_forgot_the_broker_is_registered_with_again() -> None
     run(story())
 
 
-def test_subscriptions_of_a_login_are_kept_a_few_at_a_time() -> None:
+def test_subscriptions_of_a_login_are_kept_in_one_request_and_each_is_answered() -> None:
     async def story() -> None:
         coordinator = Coordinator()
+        coordinator.refuses = {"s7"}
         async with linked(coordinator) as (coordination, _):
             await until(lambda: coordinator.reports)
             wanted = [Wanted(f"s{n}", TopicTarget("news"), "p") for n in range(100)]
-            await asyncio.gather(*(coordination.keep("ann", one) for one in wanted))
-            assert (len(coordinator.kept), coordinator.most) == (100, 4)
+            answers = await asyncio.gather(*(coordination.keep("ann", w) for w in wanted), return_exceptions=True)
+            assert [kept.wanted for kept in coordinator.kept[0]] == wanted
+            assert len(coordinator.kept) == 1
+            [(number, problem)] = [(n, answer) for n, answer in enumerate(answers) if answer is not None]
+            assert isinstance(problem, TocsinError)
+            assert (number, problem.code, str(problem)) == (7, "limit-exceeded", "no s7")
             assert not coordination.is_away
+
+    run(story())
+
+
+def test_what_is_told_of_a_subscription_arrives_in_its_order_and_requests_are_bounded() -> None:
+    async def story() -> None:
+        coordinator = Coordinator()
+        coordinator.refuses = {"gone"}
+        async with linked(coordinator) as (link, _):
+            await until(lambda: coordinator.reports)
+            long = [Wanted("s", TopicTarget(f"{n}" * 200), "p") for n in range(100, 180)]
+            steps = [step for one in long for step in (link.keep("ann", one), link.drop("ann", "s"))]
+            await asyncio.gather(*steps, link.drop("ann", "gone"))
+            told = [kept.wanted for kept in itertools.chain(*coordinator.kept)]
+            assert told == [*(one for wanted in long for one in (wanted, None)), None]
+            sizes = [len(msgspec.json.encode(kept)) for kept in coordinator.kept]
+            assert len(sizes) > 1
+            assert max(sizes) < 2 * KEEP_BYTES
+
+    run(story())
+
+
+def test_what_waits_for_a_coordinator_that_goes_away_is_handed_in_later() -> None:
+    async def story() -> None:
+        coordinator = Coordinator()
+        async with linked(coordinator) as (link, _):
+            await until(lambda: coordinator.reports)
+            coordinator.is_away = True
+            await asyncio.gather(*(link.keep(f"u{n}", NEWS) for n in range(20)))
+            coordinator.reports.clear()
+            coordinator.is_away = False
+            await until(lambda: coordinator.reports)
+            assert {kept.user for kept in coordinator.reports[0].kept} == {f"u{n}" for n in range(20)}
 
     run(story())
 

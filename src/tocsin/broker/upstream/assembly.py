@@ -127,7 +127,7 @@ class Sources:
         )
         options = CoordinationOptions(
             self._incarnation, upstream.pull_wait, upstream.backoff_min, upstream.backoff_max,
-            _location(broker.location), float(broker.capacity) if broker.capacity else None,
+            _location(broker.location), float(broker.capacity) if broker.capacity else None, broker.drain_timeout,
         )  # fmt: skip
         return Coordination(client, self.me, self, options)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import islice
 from typing import Annotated
 
@@ -22,7 +23,7 @@ from tocsin.coordinator.names import check_name
 from tocsin.coordinator.users import User
 from tocsin.coordinator.world import World
 from tocsin.errors import BadArgument
-from tocsin.protocol.coordination import Placement, PlacementRequest
+from tocsin.protocol.coordination import Keep, KeepAnswer, Kept, NotKept, Placement, PlacementRequest
 from tocsin.protocol.messages import Wanted
 from tocsin.web.auth import Who
 from tocsin.web.bodies import read_json
@@ -63,7 +64,7 @@ class UserView(msgspec.Struct, frozen=True):
     subscriptions: list[Wanted]
 
 
-MESSAGES = (Placement, PlacementRequest, Wanted, Assignments, UserView)
+MESSAGES = (Placement, PlacementRequest, Wanted, Keep, KeepAnswer, Assignments, UserView)
 
 
 @router.post(f"{USER}/placement", **operation(takes=PlacementRequest, gives=Placement, summary="Ask for a broker"))
@@ -85,6 +86,16 @@ async def keep_subscription(user: str, id: str, request: Request, api: Shared, w
         raise BadArgument("id", id, wanted.id)
     await api.service.handle(events.SubscriptionKept(check_name("user", user), wanted, broker_of(who)))
     return Response(status_code=204)
+
+
+@router.post("/subscriptions", **operation(takes=Keep, gives=KeepAnswer, summary="Keep or end many subscriptions"))
+async def keep_subscriptions(request: Request, api: Shared, who: Who) -> Response:
+    """Of any users, in their order; each is refused for itself, and the others are durable when this is answered."""
+    check_keeps(who)
+    asked = await read_json(request, Keep, api.limits)
+    problems = await api.service.handle_all([partial(_told, kept, broker_of(who)) for kept in asked.kept])
+    refused = [NotKept(i, problem.code, str(problem)) for i, problem in enumerate(problems) if problem]
+    return reply(KeepAnswer(refused))
 
 
 @router.delete(SUBSCRIPTION, **operation(status=204, summary="End a subscription"))
@@ -118,6 +129,15 @@ async def remove_user(user: str, api: Shared, who: Who) -> Response:
     check_rules(who)
     await api.service.handle(events.UserRemoved(check_name("user", user)))
     return Response(status_code=204)
+
+
+def _told(kept: Kept, by: str | None) -> events.Event:
+    user, id = check_name("user", kept.user), check_name("subscription", kept.id)
+    if kept.wanted is None:
+        return events.SubscriptionEnded(user, id, by)
+    if kept.wanted.id != id:
+        raise BadArgument("id", id, kept.wanted.id)
+    return events.SubscriptionKept(user, kept.wanted, by)
 
 
 async def _assignments(api: Shared, who: Who, after: str, limit: int) -> Assignments:

@@ -62,6 +62,23 @@ def test_a_user_is_placed_and_seen(client: AppClient):
     assert client.get("/users/ann").status_code == 404
 
 
+def test_many_subscriptions_are_kept_and_ended_in_one_request_each_with_its_answer(client: AppClient):
+    register(client, "a")
+    place(client, "ann")
+    kept = lambda user, id, named=None: {"user": user, "id": id, "wanted": WANTED | {"id": named or id}}  # noqa: E731
+    asked = [
+        kept("ann", "1"), kept("bob", "1"), {"user": "ann", "id": "1"}, kept("ann", "2"), kept("ann", "3", "4"),
+        {"user": "cem", "id": "1"}, kept("a\nb", "1"), kept("ann", "5"),
+    ]  # fmt: skip
+    answer = client.post("/subscriptions", json={"kept": asked})
+    assert answer.status_code == 200
+    refused = [(one["index"], one["code"]) for one in answer.json()["refused"]]
+    assert refused == [(4, "bad-argument"), (5, "not-found"), (6, "bad-argument")]
+    held = lambda user: [one["id"] for one in client.get(f"/users/{user}").json()["subscriptions"]]  # noqa: E731
+    assert (held("ann"), held("bob")) == (["2", "5"], ["1"])
+    assert client.post("/subscriptions", json={"kept": [{"user": "ann"}]}).status_code == 422
+
+
 @pytest.mark.parametrize("user", ["a b", "https%3A%2F%2Fid.example%2F7", "%E5%AE%89", "a%7Cb"])
 def test_users_have_all_kinds_of_names(client: AppClient, user: str):
     register(client, "a")
@@ -180,6 +197,11 @@ def test_one_policy_is_followed_and_its_decision_is_seen(client: AppClient):
     [decision] = client.get("/decisions").json()["decisions"]
     assert (decision["plan"], decision["is_asked"], decision["reason"]) == (found["plan"], True, "balance reached")
     assert (decision["before"]["maximum"], decision["after"]["maximum"]) == (1700.0, 900.0)
+    assert plan["decision"] == client.get("/plans").json()["plans"][0]["decision"] == decision
+    first, *_, last = (move["expected"] for move in plan["moves"])
+    assert (first["source_before"], first["target_before"]) == (1700.0, 0.0)
+    assert (first["source_after"], first["target_after"], first["maximum"]) == (1500.0, 300.0, 1500.0)
+    assert (last["source_after"], last["target_after"], last["maximum"], last["cov"]) == (900.0, 900.0, 900.0, 0.0)
 
 
 @pytest.mark.parametrize(
