@@ -5,8 +5,7 @@ Rules kept here:
 * Nothing that a client asks waits for a coordinator that is known to be away: placements are then unknown, and
   what is to be kept durably is noted and handed in with the next report that is answered.
 * Changes of holdings and rates are told once; after a report that failed, the next one is full.
-* Instructions of one user are carried out in their order, those of different users side by side. An outcome is
-  reported until the coordinator has it.
+* The outcome of an instruction (``obeying``) is reported until the coordinator has it.
 * A broker that starts while the coordinator is away asks other brokers who lives, so that it serves topics too.
 * A coordinator that does not know this life of the broker is registered with again.
 """
@@ -14,29 +13,28 @@ Rules kept here:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from tocsin.broker.coordinator_client import CoordinatorClient
+from tocsin.broker.keeping import Keeper, NotKept
 from tocsin.broker.noted import Noted
+from tocsin.broker.obeying import Obeying
 from tocsin.broker.ports import Residents
 from tocsin.broker.tasks import Tasks
 from tocsin.broker.upstream.backoff import Backoff
 from tocsin.errors import BadArgument, NotFound, TocsinError, Unavailable
 from tocsin.protocol.coordination import (
     Acknowledged,
-    Adopt,
     Arrival,
     BrokerInfo,
-    Instruction,
     Kept,
     Outcome,
     Placement,
     Registration,
-    Release,
-    Send,
     Topology,
 )
 from tocsin.protocol.messages import Wanted
@@ -64,6 +62,7 @@ class CoordinationOptions:
     wait_s: float
     backoff_min_s: float
     backoff_max_s: float
+    keep_bytes: int
     location: tuple[float, float] | None = None
     capacity: float | None = None
     drain_s: float | None = None  # how long a stopping broker waits for its users to leave
@@ -81,20 +80,21 @@ class Coordination:
     ) -> None:
         self._client, self._me, self._followers, self._options = client, me, followers, options
         self._residents: Residents | None = None
+        self._obeys: Obeying | None = None
         self._noted = Noted()
         self._is_away, self._is_full, self._is_draining = True, True, False
         self._leaves_at: float | None = None
         self._interval_s = 1.0
         self._urgent, self._registered = asyncio.Event(), asyncio.Event()
-        self._last: dict[str, asyncio.Task[None]] = {}
         self._tasks = Tasks("coordination")
+        self._keeper = Keeper(client, options.keep_bytes, self._tasks)
         self._is_briefed = False
         self._asking: asyncio.Task[None] | None = None
 
     def start(self, residents: Residents) -> None:
-        self._residents = residents
+        self._residents, self._obeys = residents, Obeying(residents, self._tasks, self._ended)
         self._tasks.spawn(self._reporting(residents))
-        self._tasks.spawn(self._obeying(residents))
+        self._tasks.spawn(self._obeying(self._obeys))
 
     async def stop(self) -> None:
         await self._tasks.stop()
@@ -112,7 +112,7 @@ class Coordination:
     @property
     def is_briefed(self) -> bool:
         """Whether everybody whom the coordinator placed here has been heard of."""
-        return self._is_briefed and not any(not task.done() for task in self._last.values())
+        return self._is_briefed and self._obeys is not None and self._obeys.is_idle
 
     # --- Directory ----------------------------------------------------------------------------------------
 
@@ -126,10 +126,11 @@ class Coordination:
             return None
 
     async def keep(self, user: str, wanted: Wanted) -> None:
-        await self._keep(Kept(user, wanted.id, wanted), self._client.keep(user, wanted))
+        await self._keep(Kept(user, wanted.id, wanted))
 
     async def drop(self, user: str, id: str) -> None:
-        await self._keep(Kept(user, id), self._client.drop(user, id))
+        with contextlib.suppress(NotKept):  # there was none, or nobody who could have one
+            await self._keep(Kept(user, id))
 
     def logged_in(self, user: str, session: str, *, is_admitted_unasked: bool) -> None:
         if is_admitted_unasked:
@@ -153,15 +154,14 @@ class Coordination:
         self._urgent.set()
         return True
 
-    async def _keep(self, kept: Kept, request: Coroutine[Any, Any, None]) -> None:
+    async def _keep(self, kept: Kept) -> None:
         """Tell it now, or note it for later; what is newer takes the place of what was noted before."""
         key = (kept.user, kept.id)
         if self._is_away:
-            request.close()
             self._noted.kept[key] = kept
             return
         try:
-            await request
+            await self._keeper.tell(kept)
         except Unavailable:
             self._went_away()
             self._noted.kept[key] = kept
@@ -246,7 +246,7 @@ class Coordination:
 
     # --- obeying ------------------------------------------------------------------------------------------
 
-    async def _obeying(self, residents: Residents) -> None:
+    async def _obeying(self, obeying: Obeying) -> None:
         after, backoff = 0, self._backoff()
         while True:
             await self._registered.wait()
@@ -265,85 +265,15 @@ class Coordination:
                 backoff.succeeded()
                 for instruction in given.instructions:
                     after = max(after, instruction.number)
-                    self._begin(residents, instruction)
+                    if isinstance(instruction, Topology):
+                        self._followers.set_topology(instruction.brokers)
+                    else:
+                        obeying.begin(instruction)
                 self._is_briefed = True
 
-    def _begin(self, residents: Residents, instruction: Instruction) -> None:
-        if isinstance(instruction, Topology):
-            self._followers.set_topology(instruction.brokers)
-            return
-        before = self._last.get(instruction.user)
-        task = self._tasks.spawn(self._carry_out(residents, instruction, before))
-        self._last[instruction.user] = task
-        task.add_done_callback(lambda done: self._over(instruction.user, done))
-
-    def _over(self, user: str, done: asyncio.Task[None]) -> None:
-        if self._last.get(user) is done:
-            del self._last[user]
-
-    async def _carry_out(
-        self, residents: Residents, instruction: Adopt | Send | Release, before: asyncio.Task[None] | None
-    ) -> None:
-        """When the one before it is over; only a ``Send`` is overtaken, for it lasts until all have left."""
-        if before is not None and not before.get_name().startswith("send"):
-            await asyncio.wait({before})
-        task = asyncio.current_task()
-        assert task is not None
-        task.set_name(f"{type(instruction).__name__.lower()} {instruction.user}")
-        outcome = await _outcome(residents, instruction)
-        self._noted.outcomes[instruction.number] = outcome
+    def _ended(self, outcome: Outcome) -> None:
+        self._noted.outcomes[outcome.number] = outcome
         self._urgent.set()
 
     def _backoff(self) -> Backoff:
         return Backoff(self._options.backoff_min_s, self._options.backoff_max_s)
-
-
-async def _outcome(residents: Residents, instruction: Adopt | Send | Release) -> Outcome:
-    try:
-        match instruction:
-            case Adopt():
-                await residents.adopt(instruction.user, instruction.version, instruction.subscriptions)
-            case Send():
-                await residents.send(instruction.user, instruction.version, instruction.to, instruction.ticket)
-            case Release():
-                await residents.release(instruction.user, instruction.version)
-        return Outcome(instruction.number, True)
-    except TocsinError as problem:
-        return Outcome(instruction.number, False, str(problem)[:300])
-    except Exception as problem:
-        log.exception("an instruction failed")
-        return Outcome(instruction.number, False, f"{type(problem).__name__}: {problem}"[:300])
-
-
-class Alone:
-    """``Directory`` of a broker without a coordinator: everybody belongs here, nothing is durable."""
-
-    def __init__(self, broker: Callable[[], BrokerInfo]) -> None:
-        self._broker = broker
-
-    is_briefed = True
-
-    async def where(self, user: str) -> Placement | None:
-        me = self._broker()
-        return Placement(user, me.name, me.url, 0, "", "there is no coordinator")
-
-    async def keep(self, user: str, wanted: Wanted) -> None:
-        return
-
-    async def drop(self, user: str, id: str) -> None:
-        return
-
-    def logged_in(self, user: str, session: str, *, is_admitted_unasked: bool) -> None:
-        return
-
-    def logged_out(self, user: str, session: str) -> None:
-        return
-
-    def acknowledged(self, user: str, id: str, position: str) -> None:
-        return
-
-    def arrived(self, user: str, version: int) -> None:
-        return
-
-    def drained(self) -> bool:
-        return False

@@ -33,12 +33,14 @@ class Noted:
         *,
         is_full: bool,
         is_draining: bool,
+        leaves_in_s: float | None = None,
     ) -> Report:
         return Report(
             incarnation=incarnation,
             load=load,
             is_full=is_full,
             is_draining=is_draining,
+            leaves_in_s=leaves_in_s,
             rates=rates,
             holdings=holdings,
             kept=list(self.kept.values()),

@@ -30,7 +30,7 @@ from tocsin.coordinator.queues import Queue
 from tocsin.coordinator.state import State
 from tocsin.coordinator.store.base import Store
 from tocsin.coordinator.world import World
-from tocsin.errors import NotFound, Unavailable
+from tocsin.errors import NotFound, TocsinError, Unavailable
 from tocsin.protocol.coordination import (
     Instruction,
     Placement,
@@ -131,6 +131,23 @@ class Coordinator:
     async def handle(self, event: Event) -> None:
         """Returns when what ``event`` changed is durable and its effects are on their way."""
         await self._decided(event, lambda world: None)
+
+    async def handle_all(self, told: Sequence[Callable[[], Event]]) -> list[TocsinError | None]:
+        """As ``handle``, for many in one commit: what each of them was refused with, when it was made or decided."""
+        if self._committer.failure is not None:
+            raise self._committer.failure
+        effects, problems = list[Effect](), list[TocsinError | None]()
+        for make in told:
+            started, problem = time.perf_counter(), None
+            try:
+                event = make()
+                effects += self.state.handle(event, self._clock.now())
+                self.metrics.handled(type(event).__name__, time.perf_counter() - started)
+            except TocsinError as refused:
+                problem = refused
+            problems.append(problem)
+        await self._committer.commit(self.state.world.take_changes(), lambda: self._carry_out(effects))
+        return problems
 
     async def _decided(self, event: Event, read: Callable[[World], T]) -> T:
         """As ``handle``, with what ``read`` saw before anything else was decided, which is durable now."""

@@ -68,6 +68,26 @@ class Kept(msgspec.Struct, frozen=True, omit_defaults=True):
     wanted: Wanted | None = None
 
 
+class Keep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Subscriptions of any users to keep or to end, in this order."""
+
+    kept: Sequence[Kept]
+
+
+class NotKept(msgspec.Struct, frozen=True):
+    """The one at ``index`` was refused; the others are not touched by that."""
+
+    index: int
+    code: str
+    detail: str
+
+
+class KeepAnswer(msgspec.Struct, frozen=True):
+    """What is not ``refused`` is durable."""
+
+    refused: Sequence[NotKept] = ()
+
+
 class Acknowledged(msgspec.Struct, frozen=True):
     user: str
     id: str

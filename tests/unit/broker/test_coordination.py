@@ -144,7 +144,7 @@ def run(story: Coroutine[Any, Any, None]) -> None:
 async def linked(coordinator: Coordinator) -> AsyncIterator[tuple[Coordination, House]]:
     house = House()
     client = CoordinatorClient("http://coordinator", "a", lambda: "token", 1.0, 4, coordinator)
-    options = CoordinationOptions("life-1", 0.05, 0.005, 0.02, KEEP_BYTES, (1.0, 2.0))
+    options = CoordinationOptions("life-1", 0.05, 0.005, 0.02, KEEP_BYTES, (1.0, 2.0), drain_s=20.0)
     link = Coordination(client, lambda: ME, house, options)
     link.start(house)
     try:
@@ -324,6 +324,7 @@ def test_a_drain_is_told_at_once() -> None:
             await until(lambda: coordinator.reports)
             link.drained()
             await until(lambda: coordinator.reports[-1].is_draining)
+            assert 0 < (coordinator.reports[-1].leaves_in_s or 0) <= 20
 
     run(story())
 

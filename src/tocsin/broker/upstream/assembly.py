@@ -7,7 +7,8 @@ import time
 from collections.abc import Sequence
 from uuid import uuid4
 
-from tocsin.broker.coordination import Alone, Coordination, CoordinationOptions
+from tocsin.broker.alone import Alone
+from tocsin.broker.coordination import Coordination, CoordinationOptions
 from tocsin.broker.coordinator_client import CoordinatorClient
 from tocsin.broker.core import Upstreams
 from tocsin.broker.ports import Delivery, Notices, Residents
@@ -126,7 +127,7 @@ class Sources:
             broker.coordinator, broker.name, self._as_peer, upstream.timeout, upstream.parallel, tls=self._tls
         )
         options = CoordinationOptions(
-            self._incarnation, upstream.pull_wait, upstream.backoff_min, upstream.backoff_max,
+            self._incarnation, upstream.pull_wait, upstream.backoff_min, upstream.backoff_max, upstream.keep_batch,
             _location(broker.location), float(broker.capacity) if broker.capacity else None, broker.drain_timeout,
         )  # fmt: skip
         return Coordination(client, self.me, self, options)
