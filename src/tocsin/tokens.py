@@ -8,10 +8,10 @@ Rules kept here:
 * Capabilities are grants: what one gives, no other takes away. ``admin`` gives everything.
 
 A capability is ``admin``, ``read``, ``coordinator``, ``notify`` to tell a broker of results,
-``ingest:<dataset>``, ``subscribe:<channel>``, ``broker:<name>``, ``publish:<topic>``, ``topic:<topic>`` to follow one (``*`` for any name; names ignore
-case), or an object that lets its bearer subscribe to one channel with parameters pinned to claims:
-``{"channel": "NearMe", "pin": {"user": "sub"}}``. Of several such
-objects for a channel, a subscription has to fit one.
+``ingest:<dataset>``, ``subscribe:<channel>``, ``broker:<name>``, ``publish:<topic>``, ``topic:<topic>`` to follow
+one (``*`` for any name; names ignore case), or an object that lets its bearer subscribe to one channel with
+parameters pinned to claims: ``{"channel": "NearMe", "pin": {"user": "sub"}}``. Of several such objects for a
+channel, a subscription has to fit one.
 """
 
 from __future__ import annotations

@@ -75,6 +75,12 @@ class Coordinator:
     retry: Seconds = duration("2s", "Pause before a broker is told again what it failed to do.", low="10ms", high="1h")
     moves_in_flight: int = integer(64, "Moves under way at once.", low=1, high=100_000)
     moves_per_s: float = number(100.0, "Moves that begin a second at most.", high=1e6)
+    drain_moves_per_s: float = number(
+        1000.0,
+        "Moves that begin a second at most while a broker leaves that would not be empty in time otherwise; as many "
+        "times more go on at once.",
+        high=1e6,
+    )
     kept_moves: int = integer(10_000, "Moves remembered, with how they ended.", low=1, high=10**7)
     kept_plans: int = integer(1_000, "Plans remembered.", low=1, high=10**6)
     offline_ttl: Seconds = duration(

@@ -73,7 +73,13 @@ class Presence:
     rates: dict[str, float] = field(default_factory=dict)
     holdings: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of online users
     newcomers: int = 0
+    leaves_s: float | None = None  # when it ends, awake seconds, where it said so
     reports: int = 0
+
+    @property
+    def online(self) -> int:
+        """How many are connected: users that follow something, or connections, whichever are more."""
+        return max(len(self.holdings), self.load.connections)
 
     def rate(self, told: Mapping[str, float]) -> None:
         """Take the rates of streams; one without a rate need not be known."""

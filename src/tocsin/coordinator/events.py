@@ -176,4 +176,12 @@ class Ask:
     url: str
 
 
-Effect = Restart | Forget | Tell | Detach | Ask
+@dataclass(frozen=True, slots=True)
+class Say:
+    """Something for the log."""
+
+    text: str
+    is_warning: bool = False
+
+
+Effect = Restart | Forget | Tell | Detach | Ask | Say

@@ -5,7 +5,7 @@ from __future__ import annotations
 from heapq import nsmallest
 
 from tocsin.coordinator.brokers import MEMBERS, Broker, BrokerState, Presence
-from tocsin.coordinator.events import Ask, Detach, Forget, Restart, WantedMove
+from tocsin.coordinator.events import Ask, Detach, Forget, Restart, Say, WantedMove
 from tocsin.coordinator.liveness import Signs, Verdict
 from tocsin.coordinator.moving import Moving
 from tocsin.coordinator.placing import Placing
@@ -60,9 +60,11 @@ class Living:
             world.adopt(world.users[user], broker.name, world.users[user].version)
         self._moving.returned(broker.name)
 
-    def heard(self, broker: Broker, is_draining: bool) -> None:
-        world = self._world
-        world.presence[broker.name].signs.heard(world.clock.now_s)
+    def heard(self, broker: Broker, is_draining: bool, leaves_in_s: float | None) -> None:
+        world, presence = self._world, self._world.presence[broker.name]
+        presence.signs.heard(world.clock.now_s)
+        if leaves_in_s is not None:
+            presence.leaves_s = world.clock.now_s + leaves_in_s
         if broker.state is BrokerState.SILENT:
             broker.become(BrokerState.LIVE)
             world.brokers.touch(broker.name)
@@ -170,13 +172,33 @@ class Living:
         world.brokers.touch(broker.name)
         world.tell_topology()
         self._moving.destination_lost(broker.name, "the destination drains")
+        world.effects.append(self._outlook(broker))
         self.empty()
 
+    def _outlook(self, broker: Broker) -> Say:
+        """Whether the broker will be empty when it leaves."""
+        world, presence = self._world, self._world.presence[broker.name]
+        begun = f"broker {broker.name} drains, with {presence.online:,} online"
+        if not any(world.can_take(name) for name in world.brokers.names()):
+            return Say(f"{begun}; there is no other that could take them", is_warning=True)
+        if presence.leaves_s is None:
+            return Say(f"{begun}; moves begin at {world.rules.moves_per_s:g} a second")
+        left_s = presence.leaves_s - world.clock.now_s
+        most = int(max(world.rules.moves_per_s, world.rules.drain_moves_per_s) * left_s)
+        if presence.online <= most:
+            return Say(f"{begun}; it leaves in {left_s:g} s")
+        return Say(
+            f"{begun}; it leaves in {left_s:g} s, and at most {most:,} can be moved by then "
+            "(coordinator.drain_moves_per_s, broker.drain_timeout)",
+            is_warning=True,
+        )
+
     def empty(self) -> None:
-        """Move users away from draining brokers, as many at a time as may be under way."""
+        """Move users away from draining brokers, online ones first, as many at a time as may be under way."""
         for broker in [b for b in self._world.brokers if b.state is BrokerState.DRAINING]:
-            waiting = filter(self._may_try, self._world.users.residents[broker.name])
-            for user in nsmallest(self._moving.free, waiting):
+            online = self._world.presence[broker.name].holdings
+            waiting = ((user not in online, user) for user in self._world.users.residents[broker.name])
+            for _, user in nsmallest(self._moving.free, (one for one in waiting if self._may_try(one[1]))):
                 if not self._move_away(broker, user):
                     return
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from tocsin.coordinator.brokers import BrokerState
 from tocsin.coordinator.events import WantedMove
 from tocsin.coordinator.moves import Move, MoveState
 from tocsin.coordinator.placing import Placing
@@ -16,6 +17,7 @@ class Moving:
     def __init__(self, world: World, placing: Placing) -> None:
         self._world, self._placing = world, placing
         self._planned: deque[str] = deque()
+        self._drained: deque[str] = deque()  # planned by drains, which cannot wait for a long plan
         self._started: set[str] = set()  # users
         self._deadlines: dict[str, float] = {}  # by move, awake seconds
         self._latest: dict[str, int] = {}  # by move: the adoption whose outcome counts
@@ -23,8 +25,27 @@ class Moving:
 
     @property
     def free(self) -> int:
-        """How many more moves may be under way or planned before others wait."""
-        return self._world.rules.moves_in_flight - len(self._started) - len(self._planned)
+        """How many more moves of drains may be under way or planned; what others planned takes no place from them."""
+        active = self._world.moves.active
+        started = sum(self._world.kind_of(active[user]) is PlanKind.DRAIN for user in self._started)
+        return self._places - started - len(self._drained)
+
+    @property
+    def haste(self) -> float:
+        """How many times faster than usual moves begin, for leaving brokers to be empty before they end.
+
+        Half of the time that is left is meant to suffice; what is late makes the rest faster.
+        """
+        world, rules = self._world, self._world.rules
+        leaving = [world.presence[b.name] for b in world.brokers if b.state is BrokerState.DRAINING]
+        wanted_per_s = sum(
+            2 * one.online / max(1.0, one.leaves_s - world.clock.now_s) for one in leaving if one.leaves_s is not None
+        )
+        return max(1.0, min(wanted_per_s, rules.drain_moves_per_s) / rules.moves_per_s)
+
+    @property
+    def _places(self) -> int:
+        return int(self._world.rules.moves_in_flight * self.haste)
 
     def resume(self) -> None:
         """Go on with what the store has: each step gets its whole time again."""
@@ -33,8 +54,8 @@ class Moving:
                 self._started.add(move.user)
                 self._set_deadline(move)
             else:
-                self._planned.append(move.id)
-        self._planned = deque(sorted(self._planned))
+                self._queue(move).append(move.id)
+        self._planned, self._drained = deque(sorted(self._planned)), deque(sorted(self._drained))
         for move in self._world.moves:
             if move.ended_at is not None and move.version:
                 self._tried(move, move.state, move.ended_at)
@@ -54,7 +75,7 @@ class Moving:
             return
         self.end_of(wanted.user, MoveState.SUPERSEDED, f"plan {plan} moves the user to {wanted.to}")
         world.moves.add(move)
-        self._planned.append(move.id)
+        self._queue(move).append(move.id)
 
     def withdraw(self, plan: str) -> None:
         """``plan`` balances anew: what earlier ones wanted and did not begin is not to be."""
@@ -66,16 +87,20 @@ class Moving:
         self._planned = deque(key for key in self._planned if key in active)
 
     def pump(self) -> None:
-        """Start planned moves, as many as the limits allow."""
-        world, rules = self._world, self._world.rules
-        gained = (world.clock.now_s - self._filled_s) * rules.moves_per_s
-        self._tokens = min(max(1.0, rules.moves_per_s), self._tokens + gained)
+        """Start planned moves, those of drains first, as many as the limits allow."""
+        world, places = self._world, self._places
+        per_s = world.rules.moves_per_s * self.haste
+        gained = (world.clock.now_s - self._filled_s) * per_s
+        self._tokens = min(max(1.0, per_s), self._tokens + gained)
         self._filled_s = world.clock.now_s
-        while self._planned and len(self._started) < rules.moves_in_flight and self._tokens >= 1:
-            move = world.moves.get(self._planned.popleft())
+        while (queue := self._drained or self._planned) and len(self._started) < places and self._tokens >= 1:
+            move = world.moves.get(queue.popleft())
             if move is not None and move.state is MoveState.PLANNED:
                 self._tokens -= 1
                 self._start(move)
+
+    def _queue(self, move: Move) -> deque[str]:
+        return self._drained if self._world.kind_of(move) is PlanKind.DRAIN else self._planned
 
     # --- what happens to them --------------------------------------------------------------------------
 

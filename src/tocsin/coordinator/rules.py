@@ -18,6 +18,7 @@ class Rules:
     retry_s: float = 2.0
     moves_in_flight: int = 64
     moves_per_s: float = 100.0
+    drain_moves_per_s: float = 1000.0
     kept_moves: int = 10_000
     kept_plans: int = 1_000
     offline_ttl_s: float = 7 * 86400.0

@@ -90,6 +90,7 @@ def rules_of(settings: Settings) -> Rules:
         retry_s=settings.retry,
         moves_in_flight=settings.moves_in_flight,
         moves_per_s=settings.moves_per_s,
+        drain_moves_per_s=settings.drain_moves_per_s,
         kept_moves=settings.kept_moves,
         kept_plans=settings.kept_plans,
         offline_ttl_s=settings.offline_ttl,

@@ -117,7 +117,7 @@ class State:
             self.world.lose_sight(name, {holding.user for holding in report.holdings if holding.streams})
         presence.rate(report.rates)
         self._take(name, report)
-        self.living.heard(broker, report.is_draining)
+        self.living.heard(broker, report.is_draining, report.leaves_in_s)
 
     def _take(self, name: str, report: Report) -> None:
         for user in report.admitted:

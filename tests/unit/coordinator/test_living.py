@@ -6,7 +6,7 @@ import pytest
 
 from support.coordinators import Story, detached, told
 from tocsin.coordinator import events
-from tocsin.coordinator.events import Ask
+from tocsin.coordinator.events import Ask, Effect, Say
 from tocsin.protocol.coordination import Adopt, BrokerInfo, Registration, Release, Topology
 
 
@@ -217,6 +217,79 @@ def test_a_draining_broker_is_emptied_and_ends_as_gone():
     assert {move.cause for move in made.state.world.moves} == {"drain a: next in turn"}
     made.pass_time(11, "b")
     assert state(made, "a") == "gone"
+
+
+def emptied_s(made: Story, limit_s: float, **leaving: object) -> float:
+    """How long it takes until nobody is at ``a``, where brokers and users do at once what they are told."""
+    effects, passed_s = made.report("a", is_draining=True, **leaving), 0.0
+    while made.state.world.users.residents["a"] and passed_s < limit_s:
+        while effects:
+            adopted = [one for one in told(effects, "b") if isinstance(one, Adopt)]
+            sends = [send for adopt in adopted for send in told(made.done("b", adopt), "a")]
+            effects = [effect for send in sends for effect in made.done("a", send)]
+        passed_s += 0.5
+        made.now += 0.5
+        effects = made.tell(events.Ticked(0.5)) + made.report("b")
+    return passed_s
+
+
+def crowd(count: int, **rules: object) -> Story:
+    """So many online at ``a``, and nobody at ``b``."""
+    made = Story("a", **rules)
+    users = [f"u{n:03d}" for n in range(count)]
+    for user in users:
+        made.place(user)
+    made.online("a", *users)
+    made.register("b")
+    return made
+
+
+def test_a_leaving_broker_is_emptied_faster_where_it_would_not_be_empty_in_time():
+    rules = {"moves_per_s": 4.0, "moves_in_flight": 2, "longest_tick_s": 1.0, "dead_after_s": 1000.0}
+    assert emptied_s(crowd(100, **rules), 15) == 15, "at the usual rate"
+    assert emptied_s(crowd(100, **rules), 15, leaves_in_s=10.0) < 10
+    assert emptied_s(crowd(100, **rules, drain_moves_per_s=5.0), 15, leaves_in_s=10.0) == 15, "never above the bound"
+
+
+def said(effects: list[Effect]) -> list[tuple[str, bool]]:
+    return [(effect.text, effect.is_warning) for effect in effects if isinstance(effect, Say)]
+
+
+def test_a_drain_that_cannot_end_in_time_is_told_when_it_begins():
+    made = crowd(100, moves_per_s=4.0, drain_moves_per_s=5.0)
+    [(text, is_warning)] = said(made.report("a", is_draining=True, leaves_in_s=10.0))
+    assert (is_warning, "100 online" in text, "at most 50 can be moved" in text) == (True, True, True)
+    assert said(made.report("a", is_draining=True, leaves_in_s=9.0)) == []
+    [(text, is_warning)] = said(crowd(100).report("a", is_draining=True, leaves_in_s=10.0))
+    assert (is_warning, "leaves in 10 s" in text) == (False, True)
+
+
+def test_the_drain_of_the_last_broker_says_that_there_is_no_other():
+    made = Story("a")
+    made.place("ann")
+    [(text, is_warning)] = said(made.report("a", is_draining=True, leaves_in_s=10.0))
+    assert (is_warning, "no other" in text, made.where("ann")) == (True, True, "a")
+    made.register("b")
+    effects = made.tell(events.Ticked(0.5))
+    assert [one.user for one in told(effects, "b") if isinstance(one, Adopt)] == ["ann"], "one that comes later takes"
+
+
+def test_drains_wait_for_no_plan_and_move_first_who_is_online():
+    made = Story("a", "b", "c", moves_in_flight=1)
+    for number in range(9):
+        made.place(f"u{number}")
+    away = {user: made.where(user) for user in ("u0", "u1", "u2", "u3", "u4", "u5")}
+    moves = [events.WantedMove(user, "c", "asked") for user, broker in away.items() if broker == "b"]
+    made.online("a", "u6")
+    effects = made.tell(events.PlanProposed(moves, "asked"))
+    [first] = [one for one in told(effects, "c") if isinstance(one, Adopt)]
+    assert len(made.state.world.moves.active) == 2
+    made.report("a", is_draining=True)
+    assert made.where("u6") == "a"
+    [send] = told(made.done("c", first), "b")
+    made.done("b", send)
+    effects = made.tell(events.Ticked(0.5))
+    assert [m.user for m in made.state.world.moves.active.values() if m.is_started] == ["u6"]
 
 
 def test_nobody_new_is_placed_at_a_draining_broker():

@@ -23,7 +23,10 @@ MAX_NUMBER = 2**63 - 1
 
 
 class BrokerView(msgspec.Struct, frozen=True):
-    """``users`` are placed there; ``online`` of them are connected, as it last reported."""
+    """``users`` are placed there; ``online`` of them are connected, as it last reported.
+
+    ``leaves_in_s`` is set where it drains and said when it will end, empty or not.
+    """
 
     name: str
     url: str
@@ -35,6 +38,7 @@ class BrokerView(msgspec.Struct, frozen=True):
     online: int
     load: Load
     reports: int
+    leaves_in_s: float | None = None
 
 
 class Brokers(msgspec.Struct, frozen=True):
@@ -107,7 +111,9 @@ async def remove_broker(name: str, api: Shared, who: Who) -> Response:
 
 def _view(world: World, broker: Broker) -> BrokerView:
     presence = world.presence[broker.name]
+    leaves_in_s = None if presence.leaves_s is None else max(0.0, presence.leaves_s - world.clock.now_s)
     return BrokerView(
         broker.name, broker.url, broker.state, broker.incarnation, broker.location, broker.capacity,
         len(world.users.residents[broker.name]), len(presence.holdings), presence.load, presence.reports,
+        leaves_in_s,
     )  # fmt: skip
