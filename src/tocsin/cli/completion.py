@@ -1,7 +1,7 @@
 """What the shell offers at a place in a statement.
 
-The word before the cursor's decides: after SHOW only what SHOW lists, after FROM the tables first. Names are
-asked of the cluster at the start and after each statement that may have changed them.
+The word before the cursor's decides: after SHOW only what SHOW lists, after FROM the tables first, after a dot the
+columns. Names are asked of the cluster at the start and after each statement that may have changed them.
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ from prompt_toolkit.document import Document
 from tocsin.cli.http import ClusterClient
 from tocsin.errors import TocsinError
 from tocsin.language.statements import Shown
+from tocsin.model.types import SCALARS
 
 _WORDS = """
-    ACTIVE ADD ALTER AND AS AT BETWEEN BROKER BROKERS BY CHANGE CHANNEL CHANNELS COLUMN CONTINUOUS CREATE DATASET
-    DATASETS DEAD DELETE DESCRIBE DROP EXECUTIONS EXISTS EXPLAIN FEED FEEDS FROM GROUP HAVING IF IN INSERT INTO IS
-    JOIN KEY LATERAL LEFT LETTERS LIKE LIMIT LOAD NOT NULL OF ON OR ORDER PAUSE PERIOD PRIMARY PUSH REPLACE RESUME
-    RETAIN SELECT SHOW SUBSCRIBE SUBSCRIPTION SUBSCRIPTIONS TO UNION UNSUBSCRIBE VALUES WHERE WITH
+    ACTIVE ADD ALTER AND ANTI ARRAY AS ASC AT BETWEEN BROKER BROKERS BY CASCADE CASE CHANGE CHANNEL CHANNELS COLUMN
+    CONTINUOUS CREATE CROSS CSV DATASET DATASETS DEAD DELETE DESC DESCRIBE DIRECTORY DISTINCT DROP ELSE END EXECUTIONS
+    EXISTS EXPLAIN FALSE FEED FEEDS FORMAT FROM FULL GROUP HAVING HTTP IF IN INNER INSERT INTO IS JOIN JSON KAFKA KEY
+    LATERAL LEFT LETTERS LIKE LIMIT LOAD NOT NULL OF ON OR ORDER OVER PARQUET PARTITION PAUSE PERIOD PRIMARY PUSH
+    RECORDS REPLACE RESUME RETAIN RIGHT SELECT SEMI SHOW SUBSCRIBE SUBSCRIPTION SUBSCRIPTIONS THEN TO TOPIC TRUE UNION
+    UNSUBSCRIBE UPSERT VALUES WHEN WHERE WITH
 """
-KEYWORDS = tuple(_WORDS.split())
+KEYWORDS = (*_WORDS.split(), *SCALARS)
 _ONLY = {
     "SHOW": tuple(Shown),
     "DROP": ("DATASET", "FEED", "CHANNEL", "BROKER"),
@@ -32,6 +35,7 @@ _ONLY = {
     "RESUME": ("CHANNEL", "FEED"),
     "EXPLAIN": ("CHANNEL",),
     "DEAD": ("LETTERS",),
+    "REPLACE": ("CHANNEL", "CONTINUOUS CHANNEL", "PUSH", "BROKER"),
 }
 _FIRST = {
     "FROM": ("datasets", "tables"),
@@ -45,9 +49,12 @@ _FIRST = {
     "ON": ("brokers",),
     "BROKER": ("brokers",),
     "FEED": ("feeds",),
+    "COLUMN": ("columns",),
+    "EXISTS": ("datasets", "channels", "brokers", "feeds"),
+    ".": ("columns",),
 }
 _NAMED = ("datasets", "channels", "brokers", "feeds")
-_BEFORE = re.compile(r"(\w+)\s+\w*$")
+_BEFORE = re.compile(r"(?:(\w+)\s+|(\.))?(\w*)$")  # the word or the dot before the cursor's word, and that
 
 
 class Names(Completer):
@@ -69,14 +76,14 @@ class Names(Completer):
         self._names = names
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        word = document.get_word_before_cursor()
-        for offered in self._offered(document.text_before_cursor, word):
+        found = _BEFORE.search(document.text_before_cursor)
+        assert found is not None  # it may be empty
+        before, dot, word = found.groups("")
+        for offered in self._offered(dot or before.upper(), word):
             if offered.casefold().startswith(word.casefold()):
                 yield Completion(offered, -len(word))
 
-    def _offered(self, text: str, word: str) -> Iterable[str]:
-        found = _BEFORE.search(text)
-        before = found[1].upper() if found else ""
+    def _offered(self, before: str, word: str) -> Iterable[str]:
         if before in _ONLY:
             return _ONLY[before]
         first = [name for kind in _FIRST.get(before, ()) for name in self._names.get(kind, [])]

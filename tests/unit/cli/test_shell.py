@@ -11,6 +11,7 @@ from tocsin.cli.completion import Names
 from tocsin.cli.http import ClusterClient
 from tocsin.cli.shell import Shell, asks_for_help, is_whole, leaves
 from tocsin.errors import Unavailable
+from tocsin.language.parser import _STATEMENTS
 from tocsin.language.statements import Shown
 
 
@@ -94,6 +95,15 @@ def test_names_of_the_cluster_are_completed(cluster):
     assert completions(names, "SELECT * FROM rep") == ["Reports", "REPLACE", "reporter"]
     assert completions(names, "SELECT rep") == ["REPLACE", "Reports", "reporter"]
     assert completions(names, "SELECT ") == []
+    assert completions(names, "SELECT r.") == ["reporter"]
+    assert completions(names, "SELECT r.re")[0] == "reporter"
+    assert completions(names, "ALTER DATASET Reports DROP COLUMN ") == ["reporter"]
+
+
+def test_every_word_that_statements_begin_with_is_offered(cluster):
+    names = Names(ClusterClient(cluster.url, None))
+    for word in _STATEMENTS:
+        assert word in completions(names, word[:3].lower())
 
 
 def test_the_word_before_decides_what_comes_first(cluster):
