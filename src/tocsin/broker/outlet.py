@@ -16,6 +16,7 @@ from tocsin.broker.entries import Entry
 from tocsin.broker.outbox import Outbox
 from tocsin.protocol.codes import SLOW, Code
 from tocsin.protocol.messages import FromBroker
+from tocsin.protocol.targets import Target
 
 if TYPE_CHECKING:
     from tocsin.broker.core import Core
@@ -54,6 +55,9 @@ class Outlet(asyncio.Protocol):
 
     def trust(self) -> None:
         """The peer is a broker, which forwards messages that were held to our limits already."""
+
+    def check_room(self, targets: Iterable[Target]) -> None:
+        """LimitExceeded where this kind of connection cannot follow so much."""
 
     def due(self, now: float) -> float | None:
         """Look at the connection; when to look again, or None when it is closed."""

@@ -209,7 +209,9 @@ class Session:
         self._ends_at = self.core.monotonic_of(admitted.ends_at)
         brought = {w.id: w for w in message.subscriptions}
         held = {s.id: Wanted(s.id, s.target) for s in self.user.subscriptions.values()}
-        stood = await stand_all(self, list((held | brought).values()), positions, is_trusted=not admitted.has_token)
+        wanted = list((held | brought).values())
+        self._outlet.check_room(one.target for one in wanted)
+        stood = await stand_all(self, wanted, positions, is_trusted=not admitted.has_token)
         standings = [stood.standing(s) for s in self.subscriptions.values()]
         self._outlet.say(
             Welcome(

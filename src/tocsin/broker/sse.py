@@ -3,7 +3,8 @@
 * The token comes in ``Authorization`` or as ``token=``, for a browser's EventSource sends no headers.
 * ``subscribe=`` names a target as JSON and may be repeated; without it the user's held subscriptions count.
 * Every event has an ``id`` that holds the positions of all streams, so ``Last-Event-ID`` (or ``last_event_id=``)
-  resumes them all.
+  resumes them all. It comes back as a header, whose length servers and proxies bound, so one that follows more than
+  fits into ``sse_id_bytes`` is refused before anything is subscribed.
 * A ``move`` event ends the stream; the client comes back, and is redirected to where its user belongs.
 """
 
@@ -23,7 +24,7 @@ from tocsin.broker.entries import Entry, body_of, frame_of
 from tocsin.broker.handshake import Head, response
 from tocsin.broker.outlet import Outlet
 from tocsin.broker.session import Session
-from tocsin.errors import BadArgument, TocsinError
+from tocsin.errors import BadArgument, LimitExceeded, TocsinError
 from tocsin.protocol.codec import encoded
 from tocsin.protocol.codes import GOING_AWAY, MOVED, Code
 from tocsin.protocol.messages import FromBroker, Gap, Login, Move, Wanted
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 _STATUS = {"unauthenticated": 401, "forbidden": 403, "not-found": 404, "limit-exceeded": 429, "unavailable": 503}
+_PLACE_BYTES = 48  # of a stream in an id, beside its name: what kind it is, its numbers, the position
 _target = msgspec.json.Decoder(Target)
 _positions = msgspec.json.Decoder(dict[str, str])
 
@@ -84,6 +86,12 @@ class EventStream(Outlet):
         self._control(self._id() + _event(kind, encoded(message)))
         if isinstance(message, Move):
             self.end(MOVED)
+
+    def check_room(self, targets: Iterable[Target]) -> None:
+        size, limit = _id_bytes(targets), self.core.settings.sse_id_bytes
+        if size > limit:
+            what = "bytes of an event's id, which holds a position for each stream (setting broker.sse_id_bytes)"
+            raise LimitExceeded(what, limit, size)
 
     def end(self, code: Code) -> None:
         if self.is_over:
@@ -188,6 +196,12 @@ def _event(kind: str, body: bytes) -> bytes:
 def _opening(cors: Mapping[str, str]) -> bytes:
     headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "Connection": "close", **cors}
     return b"HTTP/1.1 200 OK\r\n" + b"".join([f"{k}: {v}\r\n".encode() for k, v in headers.items()]) + b"\r\n"
+
+
+def _id_bytes(targets: Iterable[Target]) -> int:
+    """How long an id may become: in base64, a name and a position for each stream."""
+    names = {target_key(target): target.name for target in targets}.values()
+    return (sum(len(msgspec.json.encode(name)) + _PLACE_BYTES for name in names) + 4) // 3 * 4
 
 
 def _id_of(target: Target) -> str:

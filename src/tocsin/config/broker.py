@@ -102,6 +102,13 @@ class Broker:
     )
     heartbeat: Seconds = duration("15s", "Pause between comments on a silent event stream.", low="100ms", high="1h")
     sse_retry: Seconds = duration("2s", "How long an event stream's client waits before it comes back.", high="1h")
+    sse_id_bytes: Bytes = size(
+        "8 kB",
+        "Longest id of an event, which holds the position of every stream, some 80 bytes each, and comes back as a "
+        "header; who follows more is refused an event stream.",
+        low="100 B",
+        high="1 MB",
+    )
     rate_window: Seconds = duration("10s", "Time constant of the moving averages of load.", low="100ms", high="1h")
     rate_change: float = number(
         0.05, "Part of its rate by which a stream's has to change to be told to the coordinator again.", high=1.0
@@ -113,5 +120,6 @@ class Broker:
     def problems(self) -> Iterator[str]:
         yield from ordered("broker", self, "outbox_bytes", "outbox_hard_bytes")
         yield from ordered("broker", self, "ping", "idle_timeout")
+        yield from ordered("broker", self, "sse_id_bytes", "max_head_bytes")
         if self.insecure and not is_loopback(self.host):
             yield f"broker.insecure: allowed on a loopback address only, and broker.host is {self.host!r}"

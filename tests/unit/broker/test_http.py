@@ -1,6 +1,7 @@
 """What the broker's port serves beside WebSockets: events and plain HTTP."""
 
 import asyncio
+import base64
 import json
 import ssl
 
@@ -78,6 +79,27 @@ def test_events_carry_positions_and_resume_from_the_last_id():
                 w.core.wheel.advance(w.core.now() + w.settings.heartbeat + 2)
                 w.topics.put("sport", b"4")
                 assert (await events.next())[1]["payload"] == 4
+
+    run(scenario)
+
+
+def test_more_streams_than_fit_into_an_events_id_are_refused_before_they_are_held():
+    async def scenario():
+        async with world(sse_id_bytes=600) as w, httpx.AsyncClient(base_url=w.server.url) as http:
+            targets = [json.dumps({"kind": "topic", "name": f"topic {n}"}) for n in range(8)]
+            answer = await http.get("/events", params={"subscribe": targets}, headers=bearer())
+            assert answer.status_code == 429
+            assert "broker.sse_id_bytes" in answer.json()["detail"]
+            assert not w.directory.kept
+            fits = {"subscribe": [*targets[:7], targets[0]]}
+            async with http.stream("GET", "/events", params=fits, headers=bearer()) as response:
+                assert response.status_code == 200
+                events = Events(response)
+                await events.next()
+                w.topics.put("topic 0", b"1")
+                _, _, id = await events.next()
+                assert len(base64.urlsafe_b64decode(id)) > 7 * len('"topic:topic 0":""')
+                assert len(id) <= 600
 
     run(scenario)
 
