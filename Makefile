@@ -15,10 +15,10 @@ TWO := --numprocesses=2 --dist=loadfile
 WITH_JAVA := JAVA_HOME="$$($(PY) -m tocsin.java ensure --constraints constraints.txt)" && export JAVA_HOME &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench papers kills chaos kafka clean distclean
+.PHONY: help setup demo test check format bench papers papers-live kills chaos kafka clean distclean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## Create .venv with everything that the other targets need
 	@$(WITH_JAVA) echo "Ready: $$($(PY) --version), Java in $$JAVA_HOME"
@@ -48,6 +48,9 @@ bench: $(READY) ## Measure channels, subscriptions, fan-out and balancing beside
 
 papers: $(READY) ## Reproduce the papers: figures and a report in papers/; ARGS="--figure 13" for one figure
 	@$(VENV)/bin/tocsin lab run debs19 $(ARGS)
+
+papers-live: $(READY) ## Measure the papers' prototype on a living system (a quarter of an hour); ARGS="--figure 8" for less
+	@$(WITH_JAVA) $(VENV)/bin/tocsin lab run debs19-live $(ARGS)
 
 kills: $(READY) ## Kill the whole cluster a dozen times while it is fed (a few minutes)
 	@$(WITH_JAVA) TOCSIN_TEST_KILLS=12 $(PYTEST) tests/integration/test_kill_cluster.py

@@ -23,7 +23,6 @@ from tocsin.policies.multistage.sdm import Sdm
 
 SEED = 1
 DIFFERS = {
-    "Migrating a subscriber is lightweight",
     "GSH reconfigures quickly, which LDM does not",
     "With α = 0.05 LDM is as good as GSH after a while",
 }

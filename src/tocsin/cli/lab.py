@@ -13,12 +13,14 @@ from rich.table import Table
 from tocsin.cli.commands import Command, Group
 from tocsin.cli.extras import needs
 from tocsin.cli.output import note
+from tocsin.cli.signals import ended_by_signals
 from tocsin.errors import BadArgument
 
 if TYPE_CHECKING:
     from tocsin.lab.claims import Claim
     from tocsin.lab.jobs import Runner
 
+LIVE = "debs19-live"
 app = typer.Typer(help="Simulate brokers with the policies that the coordinator runs.", no_args_is_help=True, cls=Group)
 
 
@@ -29,28 +31,36 @@ def lab() -> None:
 
 @app.command("run", cls=Command)
 def run(
-    what: Annotated[str, typer.Argument(metavar="PAPER|FILE", help="debs19, or a study in a TOML file.")],
+    what: Annotated[str, typer.Argument(metavar="PAPER|FILE", help="debs19, debs19-live, or a study in a TOML file.")],
     figure: Annotated[list[int] | None, typer.Option(help="Only this figure of the paper; may be repeated.")] = None,
     seeds: Annotated[
-        int | None, typer.Option(help="How many seeds; 3 for a paper, as the file says for a study.")
+        int | None, typer.Option(help="How many seeds; 3 for a paper, 1 live, as the file says for a study.")
     ] = None,
     out: Annotated[Path, typer.Option("--out", help="Directory for figures, tables and reports.")] = Path("papers"),
     spark: Annotated[
         str | None, typer.Option(metavar="MASTER", help="Run beside each other on Spark: local[4].")
     ] = None,
+    compress: Annotated[
+        float | None, typer.Option(help="Live: how many times faster than the paper's half hour.")
+    ] = None,
 ) -> None:
     """Reproduce a [bold]paper[/bold], or run a study of your own.
 
     A paper's figures are written as PNG and CSV, and its claims beside what was measured as report.md and report.json.
+    With debs19-live they are measured on a cluster, a coordinator, five brokers and 400 connected subscribers.
     """
-    if what != "debs19" and not what.endswith(".toml"):
-        raise BadArgument("what to run", "debs19, or a file that ends in .toml", what)
+    if what not in ("debs19", LIVE) and not what.endswith(".toml"):
+        raise BadArgument("what to run", f"debs19, {LIVE}, or a file that ends in .toml", what)
+    if compress is not None and what != LIVE:
+        raise BadArgument("--compress", LIVE, what)
     with needs("lab"):
         import matplotlib  # noqa: F401
         import numba  # noqa: F401
     began = time.monotonic()
     runner = _runner(spark)
-    if what == "debs19":
+    if what == LIVE:
+        files = _live(out, figure or [], 1 if seeds is None else seeds, compress)
+    elif what == "debs19":
         files = _paper(out, figure or [], 3 if seeds is None else seeds, runner)
     else:
         files = _study(Path(what), out, figure, seeds, runner)
@@ -72,6 +82,24 @@ def _paper(out: Path, figures: list[int], seeds: int, runner: Runner) -> list[Pa
 
     found = reproduce(out, figures, seeds, runner)
     _tell([claim for claim in found.claims if claim.paper == "debs19"])
+    return [*found.files, out / "report.json", out / "report.md"]
+
+
+def _live(out: Path, figures: list[int], seeds: int, compress: float | None) -> list[Path]:
+    with needs("broker"):
+        import uvloop
+
+        from tocsin.live import run as live
+        from tocsin.live.experiment import Experiment
+    if seeds < 1:
+        raise BadArgument("--seeds", "a number from 1 on", seeds)
+    labels = live.labels_of(figures)
+    experiment = Experiment() if compress is None else Experiment(speed=compress)
+    note(experiment.told())
+    with ended_by_signals():
+        measured = uvloop.run(live.measure(experiment, labels, seeds, note))
+    found = live.reproduce(measured, experiment, out, figures)
+    _tell([claim for claim in found.claims if claim.paper == "debs19" and claim.is_live])
     return [*found.files, out / "report.json", out / "report.md"]
 
 

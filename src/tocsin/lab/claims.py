@@ -1,7 +1,8 @@
 """What a paper says beside what was measured: one form for all papers.
 
 ``report.json`` is a list of claims, ``report.md`` the same for people. A claim that is not reproduced stands there
-with its reason. Papers are reproduced one at a time, so a new report keeps what the old one has of the others.
+with its reason. Papers are reproduced one at a time, so a new report keeps what the old one has of the others. So are
+simulation and living system: what was measured live says so at the end of its section.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import msgspec
 
 from tocsin.errors import ConfigError
 
+LIVE = ", live"
 PAPERS = {
     "debs19": "Multistage adaptive load balancing (DEBS 2019)",
     "peer": "PEER",
@@ -34,6 +36,10 @@ class Claim:
     agrees: bool
     note: str = ""
 
+    @property
+    def is_live(self) -> bool:
+        return self.section.endswith(LIVE)
+
 
 def merged(old: Sequence[Claim], new: Sequence[Claim]) -> list[Claim]:
     """New claims in place of old ones of the same words, the rest as it was; papers in their order."""
@@ -52,9 +58,11 @@ def read(path: Path) -> list[Claim]:
         raise ConfigError(f"{path}: expected a list of claims, {problem}") from None
 
 
-def write(directory: Path, claims: Sequence[Claim], *, whole: str | None = None) -> list[Claim]:
-    """Renew both reports in ``directory``. ``whole`` names a paper of which these are all the claims."""
-    old = [claim for claim in read(directory / "report.json") if claim.paper != whole]
+def write(directory: Path, claims: Sequence[Claim], *, whole: str | None = None, live: bool = False) -> list[Claim]:
+    """Renew both reports in ``directory``. ``whole`` names a paper of which these are all the claims: all that were
+    measured live, or all the others."""
+    before = read(directory / "report.json")
+    old = [claim for claim in before if claim.paper != whole or claim.is_live is not live]
     everything = merged(old, claims)
     directory.mkdir(parents=True, exist_ok=True)
     encoded = msgspec.json.encode([asdict(claim) for claim in everything])
@@ -65,7 +73,8 @@ def write(directory: Path, claims: Sequence[Claim], *, whole: str | None = None)
 
 def markdown(claims: Sequence[Claim]) -> str:
     """A table for each paper."""
-    parts = ["# What the papers claim, and what was measured\n\nWritten by `make papers`.\n"]
+    written = "Written by `make papers` and, where a section says so, `make papers-live`."
+    parts = [f"# What the papers claim, and what was measured\n\n{written}\n"]
     for paper, title in PAPERS.items():
         rows = [claim for claim in claims if claim.paper == paper]
         if rows:

@@ -30,6 +30,15 @@ def test_a_report_keeps_other_papers_and_renews_its_own(tmp_path: Path) -> None:
     }
 
 
+def test_simulation_and_living_system_do_not_lose_what_the_other_found(tmp_path: Path) -> None:
+    live = Claim("debs19", "5.2, live", "It ends", "yes", "yes", True)
+    claims.write(tmp_path, [ONE], whole="debs19")
+    claims.write(tmp_path, [live], whole="debs19", live=True)
+    assert claims.write(tmp_path, [ONE], whole="debs19") == [live, ONE]
+    again = Claim("debs19", "6, live", "New", "1", "1", True)
+    assert claims.write(tmp_path, [again], whole="debs19", live=True) == [ONE, again]
+
+
 def test_a_figure_alone_renews_its_claims_only() -> None:
     again = Claim("debs19", "5.2", "It ends", "yes", "yes", True)
     assert claims.merged([ONE, OTHER], [again]) == [again, OTHER]

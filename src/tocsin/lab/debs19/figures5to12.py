@@ -6,10 +6,13 @@
 6, 10, 11     maximum load, cov, migrations: RND; NR; NR with GSH
 12            migrations of LDM and SDM by placement
 ============  =================================================================================
+
+Runs of the living system are drawn in the same form, above the simulated ones.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from tocsin.lab import drawing
@@ -21,59 +24,78 @@ from tocsin.lab.jobs import Job
 
 PLACED = ("RND", "RR", "NR")
 ALONE = ("No LB", "LDM", "SDM")
+MIGRATED = ("LDM", "SDM")
 SHUFFLED = ("LDM + GSH", "SDM + GSH")
 OVER_TIME = {5: ("RND", ALONE), 7: ("RR", ALONE), 8: ("NR", ALONE), 9: ("NR", SHUFFLED)}
 COMPARED = {6: ("RND", ALONE), 10: ("NR", ALONE), 11: ("NR", ("No LB", *SHUFFLED))}
 NUMBERS = tuple(range(5, 13))
+
+Rows = Mapping[str, Runs]  # of panels, by what they are called
 
 
 def jobs() -> dict[str, Job]:
     return {f"{placed} {name}": prototyped(name, placed) for placed in PLACED for name in (*ALONE, *SHUFFLED)}
 
 
-def draw(runs: Runs, out: Path, numbers: tuple[int, ...] = NUMBERS) -> list[Path]:
-    paths = [_over_time(number, runs, out) for number in numbers if number in OVER_TIME]
-    paths += [_compared(number, runs, out) for number in numbers if number in COMPARED]
+def labels(number: int) -> list[str]:
+    """The runs that a figure shows."""
+    if number == 12:
+        return [f"{placed} {name}" for placed in PLACED for name in MIGRATED]
+    placed, names = (OVER_TIME | COMPARED)[number]
+    return [f"{placed} {name}" for name in names]
+
+
+def draw(runs: Runs, out: Path, numbers: tuple[int, ...] = NUMBERS, beside: Runs | None = None) -> list[Path]:
+    """``beside`` are simulated runs, to be drawn below those that were measured."""
+    rows = {"": runs} if beside is None else {"live": runs, "simulated": beside}
+    paths = [_over_time(number, rows, out) for number in numbers if number in OVER_TIME]
+    paths += [_compared(number, rows, out) for number in numbers if number in COMPARED]
     if 12 in numbers:
-        paths.append(_migrations(runs, out))
+        paths.append(_migrations(rows, out))
     return [*paths, _loads_table(runs, out), _summary_table(runs, out)]
 
 
-def _over_time(number: int, runs: Runs, out: Path) -> Path:
+def _over_time(number: int, rows: Rows, out: Path) -> Path:
     placed, names = OVER_TIME[number]
     title = f"Figure {number} · loads of 5 brokers, 400 subscribers, {placed} placement"
-    figure, axes = drawing.canvas(1, len(names), title, sharey=True)
-    for at, name in enumerate(names):
-        trace = runs[f"{placed} {name}"][0]
-        heading = f"({at + 1}) {placed} + {name}, {trace.migrations:,} migrations"
-        drawing.loads(axes[0][at], trace, KB, "KB/s" if at == 0 else "", heading)
+    figure, axes = drawing.canvas(len(rows), len(names), title, sharey="row")
+    for across, (kind, runs) in zip(axes, rows.items(), strict=True):
+        for at, name in enumerate(names):
+            trace = runs[f"{placed} {name}"][0]
+            heading = f"({at + 1}) {_called(kind, f'{placed} + {name}')}, {trace.migrations:,} migrations"
+            drawing.loads(across[at], trace, KB, "KB/s" if at == 0 else "", heading)
     return drawing.save(figure, out / f"figure{number:02d}.png")
 
 
-def _compared(number: int, runs: Runs, out: Path) -> Path:
+def _compared(number: int, rows: Rows, out: Path) -> Path:
     placed, names = COMPARED[number]
     columns = 4 if number == 11 else 3
-    figure, axes = drawing.canvas(
-        1, columns, f"Figure {number} · {placed} placement, 8th to 30th minute", size=(3.8, 3.1)
-    )
-    traces = [runs[f"{placed} {name}"] for name in names]
-    highest = [[load / KB for load in each(measures.maximum, seeds)] for seeds in traces]
-    drawing.bars(axes[0][0], names, highest, "(1) maximum broker load", "KB/s")
-    drawing.bars(axes[0][1], names, [each(measures.cov, seeds) for seeds in traces], "(2) cov", "cov")
-    moves = [each(measures.migrations, seeds) for seeds in traces]
-    drawing.bars(axes[0][2], names, moves, "(3) migrations", "subscribers moved")
-    if number == 11:
-        later = [each(measures.without_shuffle, seeds) for seeds in traces]
-        drawing.bars(axes[0][3], names, later, "migrations without the shuffle's own", "subscribers moved")
+    title = f"Figure {number} · {placed} placement, 8th to 30th minute"
+    figure, axes = drawing.canvas(len(rows), columns, title, size=(3.8, 3.1))
+    for across, (kind, runs) in zip(axes, rows.items(), strict=True):
+        traces = [runs[f"{placed} {name}"] for name in names]
+        highest = [[load / KB for load in each(measures.maximum, seeds)] for seeds in traces]
+        drawing.bars(across[0], names, highest, f"(1) {_called(kind, 'maximum broker load')}", "KB/s")
+        drawing.bars(across[1], names, [each(measures.cov, seeds) for seeds in traces], "(2) cov", "cov")
+        moves = [each(measures.migrations, seeds) for seeds in traces]
+        drawing.bars(across[2], names, moves, "(3) migrations", "subscribers moved")
+        if number == 11:
+            later = [each(measures.without_shuffle, seeds) for seeds in traces]
+            drawing.bars(across[3], names, later, "migrations without the shuffle's own", "subscribers moved")
     return drawing.save(figure, out / f"figure{number:02d}.png")
 
 
-def _migrations(runs: Runs, out: Path) -> Path:
-    figure, axes = drawing.canvas(1, 2, "Figure 12 · migrations by initial placement")
-    for at, name in enumerate(("LDM", "SDM")):
-        moves = [each(measures.migrations, runs[f"{placed} {name}"]) for placed in PLACED]
-        drawing.bars(axes[0][at], PLACED, moves, f"({at + 1}) {name}", "subscribers moved")
+def _migrations(rows: Rows, out: Path) -> Path:
+    figure, axes = drawing.canvas(len(rows), 2, "Figure 12 · migrations by initial placement")
+    for across, (kind, runs) in zip(axes, rows.items(), strict=True):
+        for at, name in enumerate(MIGRATED):
+            moves = [each(measures.migrations, runs[f"{placed} {name}"]) for placed in PLACED]
+            drawing.bars(across[at], PLACED, moves, f"({at + 1}) {_called(kind, name)}", "subscribers moved")
     return drawing.save(figure, out / "figure12.png")
+
+
+def _called(kind: str, what: str) -> str:
+    return f"{kind}: {what}" if kind else what
 
 
 def _loads_table(runs: Runs, out: Path) -> Path:

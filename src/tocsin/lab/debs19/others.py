@@ -43,7 +43,6 @@ def claims(runs: Runs) -> list[Claim]:
         _least_loaded(runs),
         _steps(),
         _slowly(runs),
-        _lightweight(),
     ]
 
 
@@ -141,12 +140,4 @@ def _slowly(runs: Runs) -> Claim:
         gsh <= ldm,
         "Figure 13 holds for migrations that take no time. At a rate of ours, the shuffle's nine thousand take longer "
         "than LDM's sixteen hundred.",
-    )
-
-
-def _lightweight() -> Claim:
-    return Claim(
-        *("debs19", "2", "Migrating a subscriber is lightweight"),
-        *("minimal state migration", "not measured here", False),
-        "The simulator has no connections to move; milliseconds and bytes of a move need the live system.",
     )

@@ -34,8 +34,8 @@ def _size(runs: Runs) -> Claim:
 
 
 def _shuffle_or_not(runs: Runs) -> list[Claim]:
-    fired = {placed: mean(measures.shuffles, runs[f"{placed} LDM + GSH"]) for placed in PLACED}
-    covs = {placed: mean(measures.cov, runs[f"{placed} No LB"]) for placed in PLACED}
+    fired = {placed: mean(measures.shuffles, runs[f"{placed} LDM + GSH"]) for placed in ("RND", "NR")}
+    covs = {placed: mean(measures.cov, runs[f"{placed} No LB"]) for placed in ("RND", "NR")}
     moves = [mean(measures.migrations, runs[f"RND {name}"]) for name in ("LDM", "SDM")]
     return [
         Claim(

@@ -1,0 +1,81 @@
+"""All runs that the figures need, one after the other on one system; then figures, tables and claims."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tocsin.errors import BadArgument
+from tocsin.lab import claims as report
+from tocsin.lab.claims import Claim
+from tocsin.lab.debs19 import figures5to12
+from tocsin.lab.debs19 import run as simulated
+from tocsin.live import cost, held
+from tocsin.live.experiment import Experiment
+from tocsin.live.notes import Notes
+from tocsin.live.stage import Stage
+from tocsin.live.world import World
+
+NUMBERS = figures5to12.NUMBERS
+EVERY = tuple(dict.fromkeys([*(x for n in NUMBERS for x in figures5to12.labels(n)), "RND LDM + GSH"]))
+
+Measured = dict[str, list[Notes]]
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduced:
+    claims: list[Claim]
+    files: list[Path]
+
+
+def labels_of(figures: Sequence[int]) -> tuple[str, ...]:
+    """The runs for these figures; for all of them, also what only the claims need."""
+    if unknown := [number for number in figures if number not in NUMBERS]:
+        raise BadArgument("figure", f"one of {', '.join(map(str, NUMBERS))}", unknown[0])
+    return tuple(dict.fromkeys(x for n in figures for x in figures5to12.labels(n))) or EVERY
+
+
+async def measure(
+    experiment: Experiment, labels: Sequence[str], seeds: int = 1, tell: Tell = lambda line: None
+) -> Measured:
+    """Play every run. A seed has one city, whose events are made once."""
+    found: Measured = {label: [] for label in labels}
+    with tempfile.TemporaryDirectory(prefix="tocsin-live-", ignore_cleanup_errors=True) as root:
+        world = World(Path(root), experiment, experiment.scenario(0).city.size_m)
+        try:
+            tell(f"starting the cluster, the coordinator and {len(world.brokers)} brokers")
+            await world.start()
+            await world.statements(experiment.statements())
+            for seed in range(seeds):
+                events = list(experiment.scenario(seed).events(experiment.run_s))
+                for label in labels:
+                    stage = Stage(world, experiment, events, label)
+                    found[label].append(await stage.play())
+                    tell(_line(found[label][-1], experiment))
+                    await stage.clear()
+        finally:
+            await world.stop()
+    return found
+
+
+def reproduce(measured: Measured, experiment: Experiment, out: Path, figures: Sequence[int] = ()) -> Reproduced:
+    """Draw what was measured beside what the simulator makes of it, and hold the paper's claims against it."""
+    runs = {label: [notes.trace(experiment) for notes in seeds] for label, seeds in measured.items()}
+    seeds = range(len(next(iter(measured.values()))))
+    jobs = {label: job for label, job in figures5to12.jobs().items() if label in runs}
+    drawn, beside = out / "debs19-live", simulated.runs(jobs, seeds)
+    files = figures5to12.draw(runs, drawn, tuple(figures) or NUMBERS, beside)
+    files += cost.draw([notes for seeds in measured.values() for notes in seeds], drawn)
+    claims = held.claims(runs, measured, experiment) if set(EVERY) <= set(runs) else []
+    return Reproduced(report.write(out, claims, whole="debs19" if claims else None, live=True), files)
+
+
+def _line(notes: Notes, experiment: Experiment) -> str:
+    trace = notes.trace(experiment)
+    return (
+        f"{notes.label:<14} {trace.loads[-1].mean() / 1000:6.1f} KB/s a broker, cov {trace.covs()[480:].mean():.3f}, "
+        f"{trace.migrations:4} migrations, {notes.notifications:,} notifications"
+    )
