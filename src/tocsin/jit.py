@@ -51,13 +51,14 @@ def rw(dtype: Any) -> Any:
     return types.Array(dtype, 1, "C")
 
 
-class Cache(FunctionCache):  # type: ignore[misc]
+class Cache(FunctionCache):
     """Where a kernel is kept from process to process; good as long as no kernel or helper of its package changes."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function)
+        super().__init__(function)  # type: ignore[no-untyped-call]
         stamp = digest(Path(inspect.getfile(function)).parent)
-        self._cache_file = IndexDataCacheFile(self.cache_path, self._impl.filename_base, stamp)
+        file = (self.cache_path, self._impl.filename_base, stamp)
+        self._cache_file = IndexDataCacheFile(*file)  # type: ignore[no-untyped-call]
 
 
 @cache

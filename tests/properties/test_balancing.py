@@ -91,6 +91,9 @@ def _check_explanation(snapshot: Snapshot, plan) -> None:
         source, target = int(move.source), int(move.target)
         assert (move.source_before, move.target_before) == pytest.approx((loads[source], loads[target]))
         loads[source], loads[target] = move.source_after, move.target_after
+        levels = np.array(list(loads.values()))
+        assert move.maximum == pytest.approx((levels / snapshot.capacities).max(), abs=1e-9)
+        assert move.cov == pytest.approx(cov(levels, snapshot.capacities), abs=1e-6)
     assert list(loads.values()) == pytest.approx(dumb_loads(snapshot, plan.assigned), abs=1e-9)
     assert plan.after.total == pytest.approx(sum(loads.values()), abs=1e-9)
 

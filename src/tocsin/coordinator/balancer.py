@@ -74,6 +74,10 @@ class Balancer:
         """Newest first."""
         return list(islice(reversed(self._decisions), count))
 
+    def by_plan(self) -> dict[str, Decision]:
+        """Those that are remembered and made a plan, by its id."""
+        return {one.plan: one for one in self._decisions if one.plan}
+
     async def run(self) -> None:
         """Check until cancelled."""
         while True:
@@ -133,4 +137,5 @@ class Balancer:
     def _note(self, decision: Decision) -> Decision:
         self._decisions.append(decision)
         self._metrics.decided(decision.action, decision.reason, decision.milliseconds / 1000)
+        self._metrics.refused(decision.rejected, [(one.policy, one.reason) for one in decision.discarded])
         return decision

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -14,12 +14,13 @@ from tocsin.coordinator.choices import SHUFFLES, BalancingChoice, PolicyChoice
 from tocsin.coordinator.decisions import Decision, Discarded, Figures, Trial, Trials, Waits
 from tocsin.coordinator.events import WantedMove
 from tocsin.coordinator.framing import bounded, framework_of
+from tocsin.coordinator.moves import Expected
 from tocsin.coordinator.sight import Sight
 from tocsin.errors import Unavailable
 from tocsin.policies.multistage.framework import Action, Framework, Verdict
 from tocsin.policies.multistage.load import LoadModel
 from tocsin.policies.multistage.memory import Memory
-from tocsin.policies.multistage.plan import Plan, Reason, Status, Summary
+from tocsin.policies.multistage.plan import Move, Plan, Reason, Status, Summary
 from tocsin.policies.multistage.snapshot import Floats, Snapshot
 
 Timer = Callable[[], float]
@@ -72,8 +73,6 @@ class Decider:
         """What ``policy`` does now, whatever the framework's thresholds are; it may not raise the maximum either."""
         snapshot = self._seen(sight)
         plan, milliseconds = self._tried(policy, snapshot, now_s)
-        if plan.after.maximum > plan.before.maximum:
-            plan = replace(plan, status=Status.DISCARDED, reason=Reason.RAISES_MAXIMUM)
         is_wanted = plan.status is not Status.DISCARDED and len(plan) > 0
         if is_wanted:
             self._memory = self._memory.planned(now_s)
@@ -82,7 +81,8 @@ class Decider:
             action = Action.SHUFFLE if policy.name in SHUFFLES else Action.MIGRATE
         discarded = (plan,) if plan.status is Status.DISCARDED else ()
         before = plan.before
-        verdict = Verdict(action, plan.reason, before.mean, before.cov, plan if is_wanted else None, discarded)
+        made = plan if is_wanted else None
+        verdict = Verdict(action, plan.reason, before.mean, before.cov, made, discarded, plan.rejected)
         return Tried(
             _trials(snapshot, [(plan, milliseconds)]),
             _decided(sight.at, snapshot, verdict, milliseconds, is_asked=True),
@@ -111,8 +111,11 @@ class Decider:
     def _tried(self, policy: PolicyChoice, snapshot: Snapshot, now_s: float) -> tuple[Plan, float]:
         made = bounded(policy, self._limit)
         started = self._timer()
-        plan = made.plan(snapshot, self._rng, now_s)
-        return replace(plan, policy=policy.name), 1000 * (self._timer() - started)
+        plan = replace(made.plan(snapshot, self._rng, now_s), policy=policy.name)
+        milliseconds = 1000 * (self._timer() - started)
+        if plan.after.maximum > plan.before.maximum:
+            plan = replace(plan, status=Status.DISCARDED, reason=Reason.RAISES_MAXIMUM)
+        return plan, milliseconds
 
 
 def _decided(at: float, snapshot: Snapshot, verdict: Verdict, milliseconds: float, is_asked: bool = False) -> Decided:
@@ -125,7 +128,8 @@ def _decided(at: float, snapshot: Snapshot, verdict: Verdict, milliseconds: floa
         verdict.mean,
         verdict.cov,
         snapshot.n,
-        discarded=[Discarded(one.policy, one.reason, len(one)) for one in verdict.discarded],
+        rejected=_counted(verdict.rejected),
+        discarded=[Discarded(one.policy, one.reason, len(one), _figures(one.after)) for one in verdict.discarded],
         milliseconds=milliseconds,
     )
     return Decided(decision) if plan is None else Decided(_with_plan(decision, plan), _wanted(plan))
@@ -138,12 +142,18 @@ def _with_plan(decision: Decision, plan: Plan) -> Decision:
         moves=len(plan),
         before=_figures(plan.before),
         after=_figures(plan.after),
-        rejected=_counted(plan),
     )
 
 
 def _wanted(plan: Plan) -> list[WantedMove]:
-    return [WantedMove(m.subscriber, m.target, f"{plan.policy}: {m.reason}", m.source) for m in plan.moves()]
+    return [
+        WantedMove(m.subscriber, m.target, f"{plan.policy}: {m.reason}", m.source, _expected(m)) for m in plan.moves()
+    ]
+
+
+def _expected(move: Move) -> Expected:
+    loads = (move.source_before, move.source_after, move.target_before, move.target_after)
+    return Expected(*loads, move.maximum, move.cov)
 
 
 def _trials(snapshot: Snapshot, plans: Sequence[tuple[Plan, float]]) -> Trials:
@@ -159,12 +169,12 @@ def _trials(snapshot: Snapshot, plans: Sequence[tuple[Plan, float]]) -> Trials:
 
 def _trial(plan: Plan, milliseconds: float) -> Trial:
     return Trial(
-        plan.policy, plan.status, plan.reason, len(plan), _figures(plan.after), _counted(plan), milliseconds
+        plan.policy, plan.status, plan.reason, len(plan), _figures(plan.after), _counted(plan.rejected), milliseconds
     )  # fmt: skip
 
 
-def _counted(plan: Plan) -> dict[str, int]:
-    return {str(reason): count for reason, count in plan.rejected.items()}
+def _counted(rejected: Mapping[Reason, int]) -> dict[str, int]:
+    return {str(reason): count for reason, count in rejected.items()}
 
 
 def _figures(summary: Summary) -> Figures:

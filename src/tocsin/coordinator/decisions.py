@@ -27,9 +27,12 @@ class Figures(msgspec.Struct, frozen=True):
 
 
 class Discarded(msgspec.Struct, frozen=True):
+    """A plan that was made and not carried out; ``after`` is what would have come of it."""
+
     policy: str
     reason: str
     moves: int
+    after: Figures
 
 
 class Decision(msgspec.Struct, frozen=True):

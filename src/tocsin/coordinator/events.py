@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tocsin.coordinator.choices import BalancingChoice
+from tocsin.coordinator.moves import Expected
 from tocsin.coordinator.plans import PlanKind
 from tocsin.policies.base import Point
 from tocsin.protocol.coordination import Instruction, Registration, Report
@@ -98,6 +99,7 @@ class WantedMove:
     to: str
     reason: str
     source: str | None = None
+    expected: Expected | None = None
 
 
 @dataclass(frozen=True, slots=True)

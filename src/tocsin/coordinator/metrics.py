@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
@@ -20,6 +20,8 @@ class Metrics:
         self._moves = self._counter("moves", "Moves that ended.", "state")
         self._ended: Tally[str] = Tally()
         self._decisions = self._counter("decisions", "Decisions to balance or not.", "action", "reason")
+        self._rejected = self._counter("rejected_moves", "Candidates that balancing refused to move.", "reason")
+        self._discarded = self._counter("discarded_plans", "Plans made and not carried out.", "policy", "reason")
         self._deciding = Histogram(
             "tocsin_coordinator_decision_seconds",
             "Time to decide what to balance.",
@@ -60,6 +62,13 @@ class Metrics:
     def decided(self, action: str, reason: str, seconds: float) -> None:
         self._decisions.labels(action, reason).inc()
         self._deciding.observe(seconds)
+
+    def refused(self, rejected: Mapping[str, int], discarded: Sequence[tuple[str, str]]) -> None:
+        """Candidates by reason, and plans by policy and reason."""
+        for reason, count in rejected.items():
+            self._rejected.labels(reason).inc(count)
+        for policy, reason in discarded:
+            self._discarded.labels(policy, reason).inc()
 
     def gauge(self, brokers: Mapping[str, int], users: int, online: int, active: int, waiting: int) -> None:
         for state, count in brokers.items():

@@ -45,6 +45,18 @@ LEGAL: Mapping[MoveState, frozenset[MoveState]] = {
 STARTED = (MoveState.ADOPTING, MoveState.SENDING)
 
 
+class Expected(msgspec.Struct, frozen=True):
+    """What balancing foresaw, once the moves before it in its plan have been made: bytes a second of both brokers, and
+    the highest level and cov of all brokers after it."""
+
+    source_before: float
+    source_after: float
+    target_before: float
+    target_after: float
+    maximum: float
+    cov: float
+
+
 class Move(msgspec.Struct, omit_defaults=True):
     """Durable. ``cause`` is why it was wanted, ``outcome`` why it ended as it did; ``version`` is 0 until it starts."""
 
@@ -59,6 +71,7 @@ class Move(msgspec.Struct, omit_defaults=True):
     version: int = 0
     outcome: str = ""
     ended_at: float | None = None
+    expected: Expected | None = None
 
     @property
     def is_active(self) -> bool:

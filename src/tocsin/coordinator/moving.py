@@ -68,6 +68,7 @@ class Moving:
         user = world.users.get(wanted.user)
         source = user.broker if user else None
         move = Move(world.new_move_id(), plan, wanted.user, source, wanted.to, wanted.reason, world.now)
+        move.expected = wanted.expected
         problem = self._problem(user, wanted.to) or self._outdated(wanted, source)
         if problem:
             world.moves.put(move.id, move)

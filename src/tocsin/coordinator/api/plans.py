@@ -12,7 +12,8 @@ from starlette.responses import Response
 
 from tocsin.coordinator import events
 from tocsin.coordinator.api.context import Shared, check_reads, check_rules
-from tocsin.coordinator.moves import Move, MoveState
+from tocsin.coordinator.decisions import Decision
+from tocsin.coordinator.moves import Expected, Move, MoveState
 from tocsin.coordinator.names import check_broker, check_name
 from tocsin.coordinator.plans import Plan
 from tocsin.coordinator.world import World
@@ -37,7 +38,7 @@ class NewPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class MoveView(msgspec.Struct, frozen=True):
-    """``cause`` is why it was wanted, ``outcome`` why it ended as it did."""
+    """``cause`` is why it was wanted, ``outcome`` why it ended as it did; ``expected`` is there where it balances."""
 
     id: str
     plan: str
@@ -50,6 +51,7 @@ class MoveView(msgspec.Struct, frozen=True):
     outcome: str
     created_at: float
     ended_at: float | None
+    expected: Expected | None
 
 
 class Moves(msgspec.Struct, frozen=True):
@@ -57,13 +59,15 @@ class Moves(msgspec.Struct, frozen=True):
 
 
 class PlanView(msgspec.Struct, frozen=True):
-    """``states`` counts its moves, of those that are remembered."""
+    """``states`` counts its moves, of those that are remembered. ``decision`` is how balancing came to it, in this run
+    of the coordinator."""
 
     id: str
     kind: str
     cause: str
     created_at: float
     states: dict[str, int]
+    decision: Decision | None
 
 
 class Plans(msgspec.Struct, frozen=True):
@@ -95,8 +99,9 @@ async def list_plans(api: Shared, who: Who) -> Response:
     states: dict[str, Counter[str]] = {}
     for move in world.moves:
         states.setdefault(move.plan, Counter())[move.state] += 1
-    newest = reversed(list(world.plans))
-    return reply(Plans([PlanView(p.id, p.kind, p.cause, p.created_at, states.get(p.id, {})) for p in newest]))
+    decided, newest = api.service.balancer.by_plan(), reversed(list(world.plans))
+    views = (PlanView(p.id, p.kind, p.cause, p.created_at, states.get(p.id, {}), decided.get(p.id)) for p in newest)
+    return reply(Plans(list(views)))
 
 
 @router.get("/plans/{id}", **operation(gives=WholePlan, summary="Show a plan and its moves"))
@@ -105,7 +110,7 @@ async def show_plan(id: str, api: Shared, who: Who) -> Response:
     world = await api.world()
     if id not in world.plans:
         raise NotFound("plan", id)
-    return reply(_whole(world, id))
+    return reply(_whole(world, id, api.service.balancer.by_plan().get(id)))
 
 
 @router.get("/moves", **operation(gives=Moves, summary="List moves, newest first"))
@@ -129,15 +134,16 @@ def _wanted(move: PlannedMove) -> events.WantedMove:
     return events.WantedMove(check_name("user", move.user), check_broker(move.to), move.reason[:500])
 
 
-def _whole(world: World, id: str) -> WholePlan:
+def _whole(world: World, id: str, decision: Decision | None = None) -> WholePlan:
     plan: Plan = world.plans[id]
     moves = [move for move in world.moves if move.plan == id]
     states = dict(Counter(str(move.state) for move in moves))
-    return WholePlan(plan.id, plan.kind, plan.cause, plan.created_at, states, [_move(move) for move in moves])
+    about = (plan.id, plan.kind, plan.cause, plan.created_at, states, decision)
+    return WholePlan(*about, [_move(move) for move in moves])
 
 
 def _move(move: Move) -> MoveView:
     return MoveView(
         move.id, move.plan, move.user, move.source, move.to, move.state, move.version, move.cause, move.outcome,
-        move.created_at, move.ended_at,
+        move.created_at, move.ended_at, move.expected,
     )  # fmt: skip

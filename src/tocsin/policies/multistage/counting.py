@@ -9,9 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from tocsin.jit import f64, i32, i64, kernel, ro, rw
-from tocsin.policies.multistage.terrain import hand_over
+from tocsin.policies.multistage.terrain import BOARD, WORLD, Board, World, hand_over, mean_and_cov, move
 
 Array = Any
+
+SEEN = 6
 
 
 @kernel(ro(i64), ro(i32), ro(f64), rw(f64))
@@ -48,22 +50,27 @@ def transfer(
     hand_over(i, source, target, offsets, items, rates, counts, loads)
 
 
-@kernel(ro(i64), ro(i64), ro(i32), ro(i64), ro(i32), ro(f64), rw(i32), rw(f64), rw(f64))
+@kernel(ro(i64), ro(i64), *WORLD, *BOARD, rw(f64))
 def replay(
     order: Array,
     targets: Array,
-    assigned: Array,
     offsets: Array,
     items: Array,
     rates: Array,
+    weights: Array,
+    capacities: Array,
+    assigned: Array,
     counts: Array,
     loads: Array,
     seen: Array,
 ) -> None:
-    """Move each of ``order``, once, and write loads of source and target before, then after, four to a move."""
+    """Move each of ``order``, once, and write ``SEEN`` numbers for each: loads of source and target before, the same
+    after, the highest level and cov then."""
+    world, board = World(offsets, items, rates, weights, capacities), Board(assigned, counts, loads)
     for step in range(len(order)):
-        i, target = order[step], targets[step]
+        i, target, row = order[step], targets[step], SEEN * step
         source = assigned[i]
-        seen[4 * step], seen[4 * step + 1] = loads[source], loads[target]
-        hand_over(i, source, target, offsets, items, rates, counts, loads)
-        seen[4 * step + 2], seen[4 * step + 3] = loads[source], loads[target]
+        seen[row], seen[row + 1] = loads[source], loads[target]
+        move(i, source, target, world, board)
+        seen[row + 2], seen[row + 3] = loads[source], loads[target]
+        seen[row + 4], seen[row + 5] = (loads / capacities).max(), mean_and_cov(world, board)[1]

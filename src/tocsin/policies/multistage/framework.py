@@ -22,6 +22,7 @@ cov and mean are of loads averaged over ``window_s``. Where this departs from th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from random import Random
@@ -44,7 +45,10 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
-    """What to do and why; ``mean`` and ``cov`` are what was compared. ``discarded`` plans are in the order tried."""
+    """What to do and why; ``mean`` and ``cov`` are what was compared. ``discarded`` plans are in the order tried.
+
+    ``rejected`` counts the candidates that the plan refused, or the last one that found nothing to move.
+    """
 
     action: Action
     reason: Reason
@@ -52,6 +56,7 @@ class Verdict:
     cov: float
     plan: Plan | None = None
     discarded: tuple[Plan, ...] = ()
+    rejected: Mapping[Reason, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +114,7 @@ class Framework:
             (Action.SHUFFLE, self.shuffle, self.gamma, self.theta * unit),
             (Action.MIGRATE, self.migrate, self.alpha, self.beta * unit),
         )
-        reason, discarded = Reason.LOW_COV, list[Plan]()
+        reason, discarded, rejected = Reason.LOW_COV, list[Plan](), dict[Reason, int]()
         for action, policy, over, least in stages:
             if policy is None or spread <= over:
                 continue
@@ -120,9 +125,9 @@ class Framework:
             if plan.status is Status.DISCARDED:
                 discarded.append(plan)
             elif len(plan):
-                return Verdict(action, plan.reason, mean, spread, plan, tuple(discarded))
-            reason = plan.reason
-        return Verdict(Action.NOTHING, reason, mean, spread, None, tuple(discarded))
+                return Verdict(action, plan.reason, mean, spread, plan, tuple(discarded), plan.rejected)
+            reason, rejected = plan.reason, dict(plan.rejected)
+        return Verdict(Action.NOTHING, reason, mean, spread, None, tuple(discarded), rejected)
 
     def _judged(self, plan: Plan) -> Plan:
         """The plan, or the same one discarded."""

@@ -80,7 +80,7 @@ def _down(queue: Heap, size: int, at: int) -> None:
 @helper
 def _pop(queue: Heap, left: int) -> int:
     """The best, of one more than ``left``."""
-    i = queue.heap[0]
+    i: int = queue.heap[0]
     queue.place[i] = -1
     if left > 0:
         queue.heap[0] = queue.heap[left]

@@ -17,7 +17,7 @@ import numpy as np
 
 from tocsin.policies.multistage import counting
 from tocsin.policies.multistage.bounds import lower_bound
-from tocsin.policies.multistage.load import LoadModel
+from tocsin.policies.multistage.load import LoadModel, weights
 from tocsin.policies.multistage.snapshot import Ints, Small, Snapshot
 
 
@@ -62,7 +62,10 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One subscriber from broker to broker; loads are bytes a second of each, before and after this move."""
+    """One subscriber from broker to broker; loads are bytes a second of each, before and after this move.
+
+    ``maximum`` and ``cov`` are those of all brokers after it.
+    """
 
     subscriber: str
     source: str
@@ -72,6 +75,8 @@ class Move:
     target_before: float
     source_after: float
     target_after: float
+    maximum: float
+    cov: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +136,13 @@ class Plan:
     def moves(self) -> Iterator[Move]:
         """In order, each explained."""
         s, model = self.snapshot, LoadModel(self.snapshot)
-        seen = np.zeros(4 * len(self))
+        seen = np.zeros((len(self), counting.SEEN))
         counting.replay(
-            self.order, self.targets, s.assigned, s.offsets, s.items, s.rates, model.counts, model.loads, seen
+            *(self.order, self.targets, s.offsets, s.items, s.rates, weights(s), s.capacities),
+            *(model.assigned, model.counts, model.loads, seen.ravel()),
         )
-        for step, (i, target, reason) in enumerate(zip(self.order, self.targets, self.reasons, strict=True)):
-            loads = (float(load) for load in seen[4 * step : 4 * step + 4])
-            yield Move(s.subscriber(i), s.broker(s.assigned[i]), s.broker(target), REASONS[reason], *loads)
+        for i, target, reason, row in zip(self.order, self.targets, self.reasons, seen.tolist(), strict=True):
+            yield Move(s.subscriber(i), s.broker(s.assigned[i]), s.broker(target), REASONS[reason], *row)
 
 
 class BalancingPolicy(Protocol):

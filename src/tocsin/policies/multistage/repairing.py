@@ -44,7 +44,8 @@ class Pair(NamedTuple):
 def _sum(b: int, d: int, at_b: float, at_d: float, top: float, power: int, world: World) -> float:
     """Of the powers of both levels, weighted by capacity."""
     here, there = world.capacities[b], world.capacities[d]
-    return here * (at_b / here / top) ** power + there * (at_d / there / top) ** power
+    powers: float = here * (at_b / here / top) ** power + there * (at_d / there / top) ** power
+    return powers
 
 
 @helper
@@ -61,7 +62,8 @@ def _gain(pair: Pair, at_b: float, at_d: float, world: World) -> float:
 def _ideal(pair: Pair, world: World, board: Board) -> float:
     """What would make both levels equal by going."""
     apart = level(pair.b, world, board) - level(pair.d, world, board)
-    return apart / (1 / world.capacities[pair.b] + 1 / world.capacities[pair.d])
+    ideal: float = apart / (1 / world.capacities[pair.b] + 1 / world.capacities[pair.d])
+    return ideal
 
 
 @helper
@@ -218,8 +220,9 @@ def _best_step(
 def _is_bulky(bulk: float, by_level: Array, world: World, board: Board, ranked: Ranks) -> bool:
     """The gap between highest and lowest is more than ``bulk`` heaviest subscribers wide."""
     high, low = by_level[-1], by_level[0]
-    gap = (level(high, world, board) - level(low, world, board)) * world.capacities[high]
-    return gap / 2 > bulk * (ranked.falling[0] if len(ranked.falling) else 0.0)
+    gap: float = (level(high, world, board) - level(low, world, board)) * world.capacities[high]
+    heaviest: float = ranked.falling[0] if len(ranked.falling) else 0.0
+    return gap / 2 > bulk * heaviest
 
 
 @kernel(*WORLD, *BOARD, *RANKED, *TOLD, f64, i64, i64, i64, f64, f64)

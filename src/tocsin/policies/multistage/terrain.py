@@ -16,6 +16,7 @@ Array = Any
 
 ROUNDING = 1e-12
 NONE = cast("int", np.int64(-1))  # typed, or helpers would be compiled for the literal too
+NOBODY, ONE = cast("int", np.int64(0)), cast("int", np.int64(1))
 WORLD = (ro(i64), ro(i32), ro(f64), ro(f64), ro(f64))
 BOARD = (rw(i32), rw(i32), rw(f64))
 
@@ -72,18 +73,19 @@ def _held_by(holders: int, i: int, j: int, world: World, board: Board) -> float:
 @helper
 def relief(i: int, j: int, world: World, board: Board) -> float:
     """Fetched at ``j`` for ``i`` alone."""
-    return _held_by(np.int32(1), i, j, world, board)
+    return _held_by(ONE, i, j, world, board)
 
 
 @helper
 def burden(i: int, j: int, world: World, board: Board) -> float:
     """Wanted by ``i`` and not fetched at ``j`` yet."""
-    return _held_by(np.int32(0), i, j, world, board)
+    return _held_by(NOBODY, i, j, world, board)
 
 
 @helper
 def level(j: int, world: World, board: Board) -> float:
-    return board.loads[j] / world.capacities[j]
+    height: float = board.loads[j] / world.capacities[j]
+    return height
 
 
 @helper

@@ -61,6 +61,13 @@ def test_a_shuffle_that_would_raise_the_maximum_is_discarded():
     assert memory.planned_at is None
 
 
+def test_what_was_rejected_is_told_also_where_nobody_moves():
+    """One subscriber that no broker can take without reaching the level of the first."""
+    verdict, _ = decided(with_(shuffle=None), world("a: s=A | b:", A=2))
+    assert (verdict.action, verdict.reason, verdict.plan) == (Action.NOTHING, Reason.NO_VALID_MOVE, None)
+    assert dict(verdict.rejected) == {Reason.OVER_SOURCE: 1}
+
+
 def test_after_a_plan_the_system_cools_down():
     first, memory = decided(PAPER, SLIGHT)
     assert first.action is Action.MIGRATE
