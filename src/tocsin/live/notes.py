@@ -7,6 +7,7 @@ migration counts when it was done, by the plan that wanted it.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -111,8 +112,10 @@ class Notes:
                 Action(decision["action"]),
                 Reason(decision["reason"]),
                 decision["moves"],
-                *(decision[when]["cov"] for when in ("before", "after")),
-                *(decision[when]["maximum"] / experiment.speed for when in ("before", "after")),
+                decision["before"]["cov"],
+                decision["after"]["cov"],
+                decision["before"]["maximum"] / experiment.speed,
+                decision["after"]["maximum"] / experiment.speed,
                 tuple(Reason(one["reason"]) for one in decision["discarded"]),
             )
             for decision in reversed(self.decisions)
@@ -125,7 +128,7 @@ class Notes:
         return min(max(int(t * experiment.speed), 0), experiment.city_s - 1)
 
 
-def _between(seconds: Ints, at: Floats, values: list[list[float]]) -> Floats:
+def _between(seconds: Ints, at: Floats, values: Sequence[Sequence[float]]) -> Floats:
     """``values`` by column, straight between the samples."""
     columns = np.array(values, float).T
     return np.column_stack([np.interp(seconds, at, column, left=0.0) for column in columns])

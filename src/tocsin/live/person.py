@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from tocsin.client.wishes import channel, default_id
 from tocsin.errors import TocsinError, Unavailable
 from tocsin.live.behind import behind_bytes
@@ -159,13 +161,13 @@ class Person:
     async def _log_in(self, link: Link, ticket: str) -> int:
         """Log in with all that we hold, and confirm; the bytes of both."""
         session, wanted = f"{self.name}-{self._lives}", self._wanted()
-        login = lambda n: messages.Login(n, self._token, ticket, session, wanted)  # noqa: E731
-        welcome = await self._ask(link, login)
+        login = messages.Login(0, self._token, ticket, session, wanted)
+        welcome = await self._ask(link, lambda n: msgspec.structs.replace(login, request=n))
         for standing in welcome.subscriptions:
             self._stands(standing)
         self.problems += [f"{refused.id}: {refused.detail}" for refused in welcome.refused]
         done = await self._ask(link, messages.Confirm)
-        said = (login(0), messages.Confirm(0), welcome, done)
+        said = (login, messages.Confirm(0), welcome, done)
         return sum(len(encoded(message)) + FRAME for message in said) + 2 * FRAME  # masks of ours
 
     def _wanted(self) -> list[messages.Wanted]:
