@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from tocsin.broker.allowances import Allowances
 from tocsin.broker.core import Core
+from tocsin.broker.described import describe_events
 from tocsin.broker.metrics import CONTENT_TYPE, Metrics
 from tocsin.broker.ports import Notices, is_peer
 from tocsin.errors import Unavailable
@@ -32,6 +33,8 @@ class PublishedAt(msgspec.Struct, frozen=True):
 
 
 MESSAGES = (*PROBES, PublishedAt)
+_VALUE = {"requestBody": {"required": True, "content": {"application/json": {"schema": {}}}}}
+PUBLISH = operation(gives=PublishedAt, summary="Publish one JSON value", openapi_extra=_VALUE)
 
 
 class Api:
@@ -70,6 +73,7 @@ def create_app(
     add_errors(app)
     add_middleware(app, api.metrics, api.insecure, origins)
     describe(app, [*MESSAGES, *messages])
+    describe_events(app)
     return app
 
 
@@ -91,7 +95,7 @@ async def metrics(api: Shared) -> Response:
     return Response(api.metrics.render(), headers={"Content-Type": CONTENT_TYPE})
 
 
-@guarded.post("/topics/{topic:path}/messages", **operation(gives=PublishedAt, summary="Publish one JSON value"))
+@guarded.post("/topics/{topic:path}/messages", **PUBLISH)
 async def publish(topic: str, request: Request, who: Who, api: Shared) -> Response:
     """Answered when the topic's owner has stamped it; 429 where the user sends faster than a connection may."""
     settings = api.core.settings

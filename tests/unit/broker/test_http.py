@@ -233,7 +233,9 @@ def test_what_supervisors_ask():
             assert (await http.get("/metrics")).status_code == 401
             text = (await http.get("/metrics", headers=bearer("ops", "read"))).text
             assert "tocsin_broker_connections 1.0" in text
-            assert "/messages" in (await http.get("/openapi.json")).text
+            described = (await http.get("/openapi.json")).json()["paths"]
+            assert {"/topics/{topic}/messages", "/events", "/notify"} <= described.keys()
+            assert "requestBody" in described["/topics/{topic}/messages"]["post"]
             assert (await http.get("/nowhere")).json()["type"] == "urn:tocsin:no-such-route"
             assert (await http.get("/connected")).status_code == 404
             await w.server.drain(w.residents, asyncio.Event())

@@ -110,6 +110,14 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path):
         open_store("", tmp_path)
 
 
+@pytest.mark.parametrize("place", ["a file/coordinator.db", "a directory"])
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path, place: str):
+    (tmp_path / "a file").touch()
+    (tmp_path / "a directory").mkdir()
+    with pytest.raises(Unavailable, match="can this program read and write it"):
+        open_store(f"sqlite:///{tmp_path / place}", tmp_path)
+
+
 def test_a_url_names_the_file(tmp_path: Path):
     open_store(f"sqlite:///{tmp_path}/x.db", tmp_path).close()
     assert (tmp_path / "x.db").exists()

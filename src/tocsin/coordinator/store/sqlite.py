@@ -16,16 +16,21 @@ _CREATE = (
 _PUT = "INSERT INTO row (kind, key, body) VALUES (?, ?, ?) ON CONFLICT (kind, key) DO UPDATE SET body = excluded.body"
 
 
+def _question(error: Exception) -> str:
+    is_taken = "locked" in str(error)
+    return "does another coordinator use it?" if is_taken else "can this program read and write it and its directory?"
+
+
 class SqliteStore:
     """Used by one thread at a time. The exclusive lock that keeps others out ends with the process."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             self._db = self._open()
-        except sqlite3.OperationalError as error:
-            raise Unavailable(f"the store {path} cannot be opened: {error}; does another coordinator use it?") from None
+        except (OSError, sqlite3.OperationalError) as error:
+            raise Unavailable(f"the store {path} cannot be opened: {error}; {_question(error)}") from None
         except sqlite3.DatabaseError as error:
             raise Corrupt(f"the store {path} is not a SQLite file: {error}") from None
 
