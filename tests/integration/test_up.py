@@ -21,7 +21,7 @@ from tocsin.tokens import mint, read_secret
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
-PARTS = ["cluster", "coordinator", "broker_1", "broker_2"]
+PARTS = ["cluster", "coordinator", "broker_1", "broker_2", "dashboard"]
 
 
 @pytest.fixture
@@ -31,6 +31,7 @@ def up(tmp_path: Path, certificate: Certificate) -> Iterator[subprocess.Popen[st
         "cluster.port": ports[0],
         "coordinator.port": ports[1],
         "broker.port": 0,
+        "dashboard.port": 0,
         "cluster.driver_memory": "512m",
     }
     tls = {"tls_certificate": certificate.chain, "tls_key": certificate.key, "ca_file": certificate.ca}
@@ -82,6 +83,7 @@ def test_it_starts_serves_and_stops_in_order(
     rest, _ = up.communicate(timeout=90)
     ends = [(entry["process"], entry["message"]) for entry in map(json.loads, rest.splitlines())]
     stopped = [part for part, message in ends if message == "stopped with code 0"]
-    assert sorted(stopped[:2]) == ["broker_1", "broker_2"], ends
-    assert stopped[2:] == ["coordinator", "cluster"]
+    assert stopped[0] == "dashboard", ends
+    assert sorted(stopped[1:3]) == ["broker_1", "broker_2"], ends
+    assert stopped[3:] == ["coordinator", "cluster"]
     assert up.returncode == 0

@@ -49,9 +49,11 @@ def dashboard(
     with needs("dashboard"):
         from tocsin.dashboard.program import run
         from tocsin.dashboard.replay import Replay
+    run(chosen, Replay(replay, brokers) if replay else None, on_ready=_tell)
+
+
+def _tell(url: str) -> None:
+    """On a terminal only: a log is no place for an address that lets somebody in."""
     console = Console(stderr=True, soft_wrap=True, highlight=False)
-    run(
-        chosen,
-        Replay(replay, brokers) if replay else None,
-        on_ready=lambda url: console.print(f"open {url}", markup=False),
-    )
+    if console.is_terminal:
+        console.print(f"Open {url}", markup=False)

@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from types import FrameType
 from typing import Annotated
 
@@ -15,11 +16,11 @@ from rich.console import Console
 from tocsin.cli.options import ConfigFile, DataDir, Sets, settings
 from tocsin.config import Resolved
 from tocsin.system.backoff import Backoff
-from tocsin.system.parts import Addresses, broker_names, parts_of
+from tocsin.system.parts import DASHBOARD, ORIGINS, Addresses, broker_names, parts_of
 from tocsin.system.ports import free_ports
 from tocsin.system.supervisor import Supervisor
 from tocsin.system.view import JsonView, TextView
-from tocsin.tokens import ensure_secret
+from tocsin.tokens import ensure_secret, read_secret
 
 DRAIN = "3s"  # when all brokers stop together, there is nobody to send subscribers to
 
@@ -32,16 +33,23 @@ def up(
         bool, typer.Option("--restart", help="Start a process again that ended by itself, with growing pauses.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print every line as a JSON object.")] = False,
+    dashboard: Annotated[
+        bool | None,
+        typer.Option(
+            "--dashboard/--no-dashboard", help="Serve the dashboard, too.", show_default="where it is installed"
+        ),
+    ] = None,
     sets: Sets = None,
 ) -> None:
-    """Start the [bold]whole system[/bold]: cluster, coordinator and brokers, and show what they say.
+    """Start the [bold]whole system[/bold]: cluster, coordinator, brokers and dashboard, and show what they say.
 
-    Ports are the configured ones, else the usual ones where they are free. Ctrl-C stops everything in order: brokers,
-    coordinator, cluster. A process that ends by itself is told; with --restart it is started again.
+    Ports are the configured ones, else the usual ones where they are free. Ctrl-C stops everything in order: dashboard,
+    brokers, coordinator, cluster. A process that ends by itself is told; with --restart it is started again.
     """
     resolved = settings(config, sets, {"cluster.data_dir": data_dir})
     ensure_secret(resolved.config.secret_path)
-    addresses = _addresses(resolved, brokers)
+    has_dashboard = find_spec("plotly") is not None if dashboard is None else dashboard
+    addresses = _addresses(resolved, brokers, has_dashboard)
     parts = parts_of(resolved.config.data_dir, addresses, _common(resolved, sets or [], as_json))
     names, limits = [part.name for part in parts], resolved.config.up
     view = JsonView(sys.stdout) if as_json else TextView(Console(), names)
@@ -57,15 +65,16 @@ def up(
         raise typer.Exit(1)
 
 
-def _addresses(resolved: Resolved, brokers: int) -> Addresses:
+def _addresses(resolved: Resolved, brokers: int, has_dashboard: bool) -> Addresses:
     """The ports that are configured; else the usual ones, or others where those are taken."""
     config, names = resolved.config, broker_names(brokers)
-    usual = [config.cluster.port, config.coordinator.port, *_ports(config.broker.port, brokers)]
-    sections = ["cluster", "coordinator", *["broker"] * brokers]
+    usual = [config.cluster.port, config.coordinator.port, config.dashboard.port, *_ports(config.broker.port, brokers)]
+    sections = ["cluster", "coordinator", "dashboard", *["broker"] * brokers]
     free = zip(sections, usual, free_ports(usual, config.cluster.host), strict=True)
     chosen = [wished if _is_set(resolved, section) else found for section, wished, found in free]
-    ports = dict(zip(names, chosen[2:], strict=True))
-    return Addresses(chosen[0], chosen[1], ports, config.cluster.host, config.http.scheme)
+    ports = dict(zip(names, chosen[3:], strict=True))
+    board = chosen[2] if has_dashboard else None
+    return Addresses(chosen[0], chosen[1], ports, config.cluster.host, config.http.scheme, board)
 
 
 def _ports(first: int, count: int) -> list[int]:
@@ -82,24 +91,41 @@ def _common(resolved: Resolved, sets: list[str], as_json: bool) -> dict[str, str
     found = dict(pair.split("=", 1) for pair in sets)
     if "broker.drain_timeout" not in resolved.sources:
         found["broker.drain_timeout"] = DRAIN
+    if resolved.config.http.allowed_origins:
+        found[ORIGINS] = resolved.config.http.allowed_origins
     return found | ({"log.format": "json"} if as_json else {})
 
 
 def _greet(view: TextView | JsonView, addresses: Addresses, resolved: Resolved) -> None:
     where = {"cluster": addresses.cluster_url, "coordinator": addresses.coordinator_url}
     where |= {name: addresses.url(port) for name, port in addresses.brokers.items()}
+    if addresses.dashboard_url:
+        where[DASHBOARD] = addresses.dashboard_url
     here = f"--coordinator {addresses.coordinator_url} --data-dir {resolved.config.data_dir}"
     line = f"tocsin subscribe news --topic {here}"
+    entrance = _entrance(addresses, resolved)
     if isinstance(view, JsonView):
-        view.tell({"ready": where, "try": line})
+        view.tell({"ready": where, "try": line} | ({"open": entrance} if entrance else {}))
         return
     console = Console(soft_wrap=True, highlight=False)
     console.print("\n[bold]Everything runs.[/bold]")
     for name, url in where.items():
         console.print(f"  {name:<12} {url}")
+    if entrance:
+        console.print("In a browser, good for one visitor (others paste a token):")
+        console.print(f"  {entrance}", markup=False)
     console.print("In another terminal:")
     console.print(f"  {line}", markup=False)
     console.print("Ctrl-C stops everything.\n")
+
+
+def _entrance(addresses: Addresses, resolved: Resolved) -> str | None:
+    if addresses.dashboard_url is None:
+        return None
+    from tocsin.dashboard.entering import entrance
+
+    config = resolved.config
+    return entrance(addresses.dashboard_url, read_secret(config.secret_path), config.dashboard.enter_ttl)
 
 
 @contextmanager

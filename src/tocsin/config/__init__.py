@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from tocsin.config.broker import Broker
 from tocsin.config.channels import Channels
-from tocsin.config.checks import is_loopback
+from tocsin.config.checks import is_loopback, page_origins
 from tocsin.config.client import Client
 from tocsin.config.cluster import Cluster, Ingest, Outbox, Results, Select, Statements
 from tocsin.config.coordinator import Coordinator
@@ -40,5 +40,6 @@ __all__ = [
     "Upstream",
     "is_loopback",
     "load",
+    "page_origins",
     "resolve",
 ]

@@ -19,3 +19,11 @@ def is_loopback(host: str) -> bool:
 def ordered(name: str, part: object, low: str, high: str) -> Iterator[str]:
     if getattr(part, low) > getattr(part, high):
         yield f"{name}.{low}: expected at most {name}.{high}"
+
+
+def page_origins(url: str) -> list[str]:
+    """Origins of pages that come from ``url``: on this machine under each of its names."""
+    scheme, _, rest = url.partition("://")
+    host, _, port = rest.rpartition(":")
+    names = ("127.0.0.1", "localhost", "[::1]") if is_loopback(host) else ()
+    return list(dict.fromkeys([url, *(f"{scheme}://{name}:{port}" for name in names)]))

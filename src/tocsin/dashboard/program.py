@@ -22,7 +22,7 @@ from tocsin.broker.core import Core, Keys
 from tocsin.broker.residents import LocalResidents
 from tocsin.broker.server import BrokerServer, make_hub, tls_context, until_signal
 from tocsin.broker.upstream.assembly import Sources
-from tocsin.config import Config, is_loopback
+from tocsin.config import Config, page_origins
 from tocsin.dashboard import api, city, pages
 from tocsin.dashboard.api import Addresses
 from tocsin.dashboard.api import Dashboard as Shared
@@ -36,12 +36,14 @@ from tocsin.dashboard.sampling import Sampler
 from tocsin.dashboard.stage import Stage
 from tocsin.jwks import verifier
 from tocsin.protocol.targets import topic_stream
+from tocsin.tls import trusting
 from tocsin.tokens import Principal, ensure_secret
 from tocsin.web.connection import ConnectionLimits
 
 log = logging.getLogger(__name__)
 SYSTEM = "system"
 NAME = "dashboard"
+CONNECTIONS = 32  # to those who are asked how they are
 _OURSELVES = Principal(NAME, ("publish:*",))
 _ENCODER = msgspec.json.Encoder()
 
@@ -68,7 +70,7 @@ async def serve(config: Config, replay: Replay | None, on_ready: Callable[[str],
     tls = tls_context(http.tls_certificate, http.tls_key)
     server = BrokerServer(core, app, origins=origins, tls=tls, http_limits=limits, max_http=http.max_connections)
     sources.url = server.url
-    origins += own_origins(server.url)
+    origins += page_origins(server.url)
 
     positions: dict[str, str] = {}
 
@@ -83,7 +85,10 @@ async def serve(config: Config, replay: Replay | None, on_ready: Callable[[str],
 
     stage = Stage()
     async with httpx.AsyncClient(
-        timeout=config.dashboard.timeout, auth=AsReader(secret), limits=httpx.Limits(max_connections=32)
+        timeout=config.dashboard.timeout,
+        auth=AsReader(secret),
+        verify=trusting("http.ca_file", http.ca_file) or True,
+        limits=httpx.Limits(max_connections=CONNECTIONS),
     ) as client:
         feed = _feed(config, replay, client, stage, tell_sample, tell_city, hub.streams)
         app.state.dashboard = Shared(
@@ -116,19 +121,12 @@ def lone(config: Config) -> Config:
 
 def addresses(config: Config) -> tuple[str, str]:
     """Of coordinator and cluster."""
-    board = config.dashboard
+    board, scheme = config.dashboard, config.http.scheme
+    own = _url(scheme, config.coordinator.host, config.coordinator.port)
     return (
-        board.coordinator or config.client.coordinator or _url(config.coordinator.host, config.coordinator.port),
-        board.cluster or _url(config.cluster.host, config.cluster.port),
+        board.coordinator or config.client.coordinator or own,
+        board.cluster or _url(scheme, config.cluster.host, config.cluster.port),
     )
-
-
-def own_origins(url: str) -> list[str]:
-    """Of pages that come from here: on this machine under each of its names."""
-    scheme, _, rest = url.partition("://")
-    host, _, port = rest.rpartition(":")
-    names = ["127.0.0.1", "localhost", "[::1]"] if is_loopback(host) else []
-    return list(dict.fromkeys([url, *(f"{scheme}://{name}:{port}" for name in names)]))
 
 
 def _feed(
@@ -168,5 +166,5 @@ async def _until_told(feed: Callable[[], Awaitable[None]]) -> None:
         await feeding
 
 
-def _url(host: str, port: int) -> str:
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+def _url(scheme: str, host: str, port: int) -> str:
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"

@@ -39,12 +39,13 @@ export function draw(target, x, lines, { unit = "", isStacked = false, top = nul
 }
 
 /** Like `draw`, over plain numbers. */
-export function drawPlain(target, lines, { xTitle = "", unit = "" } = {}) {
+export function drawPlain(target, lines, { xTitle = "", title = "", unit = "" } = {}) {
   const traces = lines.map(({ name, x, y, colour, dash = "solid" }) => ({
     x, y, name, type: "scatter", mode: "lines", line: { color: colour, width: 2, dash }, hovertemplate: `%{y:.3~s}${unit}`,
   }));
   const drawn = layout({ unit, height: target.clientHeight || 280 });
   drawn.xaxis = { ...drawn.xaxis, type: "linear", tickformat: "", title: { text: xTitle, font: { size: 11 } } };
+  drawn.yaxis = { ...drawn.yaxis, title: { text: title, font: { size: 11 } } };
   drawn.showlegend = true;
   drawn.legend = { orientation: "h", y: 1.14, x: 0, font: { color: token("ink") } };
   drawn.margin.t = 34;

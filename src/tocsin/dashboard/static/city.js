@@ -1,0 +1,79 @@
+/** The city: who is where, at which broker, and what is reported. */
+
+import { count, decimal, el, fill, write } from "./format.js";
+import { follow } from "./live.js";
+import { CityMap } from "./map.js";
+import { colourOf, numberOf } from "./palette.js";
+import { onTheme, open, setState } from "./shell.js";
+
+const SHOWN_REPORTS = 30;
+const REGIONS_EVERY_MS = 3_000;
+const byId = (id) => document.getElementById(id);
+const map = new CityMap(byId("city-map"));
+let brokers = [];
+let regionsAt = 0;
+window.tocsinMap = map; // for whoever measures
+
+function begin(world) {
+  byId("no-city").hidden = true;
+  map.setWorld(world);
+  if (world.placed) place(world.placed);
+}
+
+function take(message) {
+  if (message.k === "world") return "again";
+  if (message.k === "people") move(message);
+  else if (message.k === "placed") place(message);
+  else if (message.k === "reports") report(message);
+  return null;
+}
+
+function move(message) {
+  if (!map.world) return;
+  map.movePeople(message);
+  write(byId("clock"), `after ${decimal(message.t, 0)} s`);
+  const now = performance.now();
+  if (now - regionsAt < REGIONS_EVERY_MS) return;
+  regionsAt = now;
+  map.redrawRegions();
+}
+
+function place(message) {
+  brokers = message.brokers;
+  map.place(message, numberOf);
+  showLegend();
+}
+
+function showLegend() {
+  const counts = map.counts();
+  byId("nobody").hidden = !map.world || counts.reduce((a, b) => a + b, 0) >= map.world.people;
+  const lines = brokers.map((name, at) => ({ name, people: counts[at] })).sort((a, b) => a.name.localeCompare(b.name, "en", { numeric: true }));
+  fill(byId("legend"), lines.map(({ name, people }) => el("li", {}, el("span", {}, el("span", { class: "chip", style: { "--c": colourOf(name) } }), name), el("span", {}, count(people)))));
+}
+
+function report(message) {
+  map.addReports(message);
+  byId("no-reports").hidden = true;
+  const list = byId("reports");
+  const lines = message.reports.slice(-SHOWN_REPORTS).map(([, kind, severity, x, y]) => el("li", {},
+    el("time", {}, `${decimal(message.t, 0)} s`),
+    el("span", {}, `${kind}, severity ${severity}, at ${count(x)} / ${count(y)} m`)));
+  list.prepend(...lines.reverse());
+  while (list.children.length > SHOWN_REPORTS) list.lastChild.remove();
+}
+
+byId("layers").addEventListener("change", ({ target }) => map.show(target.name, target.checked));
+fill(document.querySelector(".zoom"),
+  el("button", { onclick: () => map.zoom(1.4), "aria-label": "Closer" }, "+"),
+  el("button", { onclick: () => map.zoom(1 / 1.4), "aria-label": "Farther away" }, "−"));
+byId("city-map").append(document.querySelector(".zoom"));
+onTheme(() => {
+  map.redraw();
+  showLegend();
+});
+await open();
+follow("city", "/api/city", begin, take, () => (byId("no-city").hidden = false)).catch((problem) => {
+  setState("lost", "no data");
+  byId("no-city").hidden = false;
+  write(byId("no-city"), problem.message);
+});

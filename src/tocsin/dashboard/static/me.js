@@ -1,0 +1,190 @@
+/** What a subscriber sees: choose a channel, fill in its parameters, be told. */
+
+import { el, fill, plural, time, write } from "./format.js";
+import { parameterField, values } from "./form.js";
+import { CityMap } from "./map.js";
+import { card, gapCard, placeOf, short } from "./notice.js";
+import { addresses, ask, claims, logIn, onTheme, open, say, setState, token } from "./shell.js";
+import { channel, connect, defaultId } from "./tocsin.js";
+
+const KEPT = 200;
+const byId = (id) => document.getElementById(id);
+const map = new CityMap(byId("my-map"), { onpick: pick });
+const held = new Map(); // id → {subscription, target}
+let channels = [];
+let session = null;
+let received = 0;
+let lastBroker = null;
+
+// --- the form -------------------------------------------------------------------------------------------------
+
+function showChannels() {
+  byId("no-channels").hidden = channels.length > 0;
+  byId("subscribe").hidden = !channels.length;
+  fill(byId("channel"), channels.map(({ name, mode }) => el("option", { value: name }, `${name} (${mode})`)));
+  showParameters();
+}
+
+const chosen = () => channels.find(({ name }) => name === byId("channel").value);
+
+function showParameters() {
+  const user = claims().sub ?? "local";
+  fill(byId("parameters"), (chosen()?.parameters ?? []).map((one) => parameterField(one, user)));
+  showPlace();
+}
+
+/** A click on the map fills the fields that mean a place. */
+function pick(x, y) {
+  const fields = byId("subscribe").elements;
+  if (!fields.x || !fields.y) {
+    say("This channel has no place among its parameters.");
+    return;
+  }
+  fields.x.value = x;
+  fields.y.value = y;
+  showPlace();
+}
+
+function showPlace() {
+  const fields = byId("subscribe").elements;
+  const marks = [...held.values()].map(({ target }) => placeOf(target.arguments)).filter(Boolean);
+  if (fields.x?.value && fields.y?.value) marks.push({ x: Number(fields.x.value), y: Number(fields.y.value), radius: Number(fields.radius?.value ?? 0), label: "here" });
+  map.setMarks(marks);
+}
+
+async function subscribe(event) {
+  event.preventDefault();
+  write(byId("problem"), "");
+  try {
+    const target = channel(chosen().name, values(chosen().parameters, byId("subscribe").elements));
+    const button = byId("subscribe-button");
+    button.disabled = true;
+    try {
+      await add(target, defaultId(target));
+      say("Subscribed.");
+    } finally {
+      button.disabled = false;
+    }
+  } catch (problem) {
+    write(byId("problem"), problem.message);
+  }
+}
+
+// --- subscriptions ------------------------------------------------------------------------------------------------
+
+async function add(target, id) {
+  if (held.has(id)) throw new Error("You have this subscription already.");
+  const subscription = session.subscribe(target, { id });
+  held.set(id, { subscription, target });
+  try {
+    await subscription.ready;
+  } catch (problem) {
+    held.delete(id);
+    throw problem;
+  } finally {
+    showMine();
+  }
+  read(subscription, target);
+}
+
+async function read(subscription, target) {
+  try {
+    for await (const item of subscription) {
+      if (item.type === "gap") put(gapCard(item, target));
+      else told(item, target);
+    }
+  } catch (problem) {
+    say(`${target.name}: ${problem.message}`, { isBad: true });
+  }
+  held.delete(subscription.id);
+  showMine();
+}
+
+function told({ payload }, target) {
+  received += 1;
+  put(card(payload, target));
+  write(byId("counted"), plural(received, "notification"));
+  const place = placeOf(payload);
+  if (place) map.addReports({ reports: [[payload.report_id ?? received, payload.kind ?? "", payload.severity ?? 1, place.x, place.y, payload.radius ?? 300]] });
+}
+
+function put(line) {
+  byId("no-told").hidden = true;
+  const list = byId("told");
+  list.prepend(line);
+  while (list.children.length > KEPT) list.lastChild.remove();
+}
+
+function showMine() {
+  byId("no-mine").hidden = held.size > 0;
+  fill(byId("mine"), [...held].map(([id, { subscription, target }]) => el("li", {},
+    el("span", {}, el("strong", {}, target.name), " ", el("span", { class: "quiet small" }, short(target.arguments))),
+    el("button", { onclick: () => leave(id, subscription), "aria-label": `End ${target.name} ${short(target.arguments)}` }, "End"))));
+  showPlace();
+}
+
+async function leave(id, subscription) {
+  try {
+    await subscription.unsubscribe();
+  } catch (problem) {
+    say(problem.message, { isBad: true });
+  }
+  held.delete(id);
+  showMine();
+}
+
+// --- the connection ---------------------------------------------------------------------------------------------
+
+function heard(state, detail) {
+  if (state === "connected") {
+    const text = lastBroker === null ? `connected to ${detail}` : detail === lastBroker ? `back at ${detail}; nothing was missed` : `moved from ${lastBroker} to ${detail}; nothing was missed`;
+    lastBroker = detail;
+    setState("live", `at ${detail}`);
+    byId("link").dataset.broker = detail;
+    noteLink(text);
+  } else if (state === "disconnected") {
+    setState("lost", "connection lost, trying again");
+    noteLink("the connection broke; trying again");
+  } else {
+    setState("lost", "disconnected");
+    noteLink(detail ? `the session ended: ${detail.message}` : "the session ended");
+  }
+}
+
+function noteLink(text) {
+  byId("link").prepend(el("li", {}, el("time", {}, time(Date.now() / 1000)), el("span", {}, text)));
+  while (byId("link").children.length > 50) byId("link").lastChild.remove();
+}
+
+async function start() {
+  channels = (await ask("/api/channels")).channels;
+  showChannels();
+  ask("/api/city").then((world) => {
+    byId("no-map").hidden = true;
+    map.setWorld(world);
+    showPlace();
+  }, () => {});
+  session = await connect({ coordinator: addresses.coordinator, token: token(), user: claims().sub ?? "local", onstate: heard, settings: { backoffMaxMs: 5_000 } });
+  byId("subscribe-button").disabled = false;
+  for (const { id, target } of await session.held()) if (target.kind === "channel") await add(target, id).catch((problem) => say(problem.message, { isBad: true }));
+}
+
+byId("channel").addEventListener("change", showParameters);
+byId("parameters").addEventListener("input", showPlace);
+byId("subscribe").addEventListener("submit", subscribe);
+onTheme(() => map.redraw());
+await open();
+setState("", "connecting");
+for (;;) {
+  try {
+    await start();
+    break;
+  } catch (problem) {
+    setState("lost", "not connected");
+    if (problem.status !== 401 && problem.code !== "unauthenticated") {
+      write(byId("problem"), problem.message);
+      break;
+    }
+    await logIn(problem.message);
+  }
+}

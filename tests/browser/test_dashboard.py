@@ -1,0 +1,129 @@
+"""The pages in a real browser, on a real system."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+PAGES = ("/operator", "/city", "/me", "/lab")
+PHONE = {"width": 390, "height": 844}
+Opener = Callable[..., Any]
+
+
+def settled(page: Any) -> None:
+    """Until the page has what it shows, or says that there is nothing."""
+    expect(page.locator("body > header.bar")).to_be_visible()
+    expect(page.locator(".state")).not_to_have_text("connecting")
+
+
+def near(page: Any, kind: str = "fire") -> None:
+    """Subscribe to what happens around the origin."""
+    page.get_by_label("kind (string)").fill(kind)
+    page.locator("input[name=x]").fill("100")
+    page.locator("input[name=y]").fill("100")
+    page.get_by_role("button", name="Subscribe").click()
+    expect(page.locator("#mine li")).to_have_count(1)
+
+
+@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_page_opens_without_complaints_and_can_be_used_by_everyone(
+    visit: Opener, system: Any, path: str, scheme: str
+) -> None:
+    found = visit(path, system.token("operator"), color_scheme=scheme)
+    settled(found.page)
+    if path == "/operator":
+        expect(found.page.locator("#brokers tbody tr")).to_have_count(2)
+        expect(found.page.locator("#cov-chart .main-svg").first).to_be_visible()
+    results = Axe().run(found.page, options={"resultTypes": ["violations"]})
+    assert results.violations_count == 0, results.generate_report()
+    assert found.complaints == []
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_fits_a_phone(visit: Opener, system: Any, path: str) -> None:
+    page = visit(path, system.token("operator"), viewport=PHONE, is_mobile=True, has_touch=True).page
+    settled(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+def test_the_printed_address_lets_one_visitor_in(visit: Opener, system: Any) -> None:
+    entrance = system.entrance()
+    first = visit(entrance).page
+    expect(first.locator("#brokers tbody tr")).to_have_count(2)
+    assert "enter" not in first.url
+    second = visit(entrance).page
+    expect(second.get_by_role("alert")).to_contain_text("was used before")
+    second.get_by_label("Token").fill(system.token("someone", "read", "topic:system"))
+    second.get_by_role("button", name="Log in").click()
+    expect(second.locator("#brokers tbody tr")).to_have_count(2)
+
+
+def test_who_may_only_read_drains_nothing(visit: Opener, system: Any) -> None:
+    page = visit("/operator", system.token("reader", "read", "topic:system")).page
+    page.get_by_role("button", name="Drain broker_1").click()
+    page.get_by_role("dialog").get_by_role("button", name="Drain broker_1").click()
+    expect(page.get_by_role("alert")).to_contain_text("'coordinator'")
+    states = {one["name"]: one["state"] for one in system.ask("coordinator", "GET", "/brokers")["brokers"]}
+    assert states["broker_1"] == "live"
+
+
+def test_a_notification_appears_on_my_page_with_what_the_channel_adds(visit: Opener, system: Any) -> None:
+    found = visit("/me", system.token("ann", "subscribe:Near"))
+    near(found.page)
+    system.report(1, "smoke over the harbour")
+    card = found.page.locator("#told li").first
+    expect(card).to_contain_text("smoke over the harbour")
+    expect(card).to_contain_text("Town hall")
+    expect(card).to_contain_text("severity 4")
+    assert found.complaints == []
+
+
+def test_a_move_to_another_broker_breaks_nothing_on_my_page(visit: Opener, system: Any) -> None:
+    found = visit("/me", system.token("bob", "subscribe:Near"))
+    page = found.page
+    near(page, "flood")
+    system.report(10, "before the move", "flood")
+    expect(page.locator("#told li")).to_have_count(1)
+    here = page.locator("#link").get_attribute("data-broker")
+    there = "broker_2" if here == "broker_1" else "broker_1"
+    system.ask("coordinator", "POST", "/plans", {"moves": [{"user": "bob", "to": there, "reason": "a test"}]})
+    expect(page.locator("#link li").first).to_contain_text(f"moved from {here} to {there}")
+    system.report(11, "after the move", "flood")
+    expect(page.locator("#told li")).to_have_count(2)
+    expect(page.locator("#told li").first).to_contain_text("after the move")
+    assert found.complaints == []
+    operator = visit("/operator", system.token("operator")).page
+    expect(operator.locator("#events")).to_contain_text(f"bob has moved from {here} to {there} because a test")
+
+
+def test_policies_are_compared_and_chosen(visit: Opener, system: Any) -> None:
+    page = visit("/operator", system.token("operator")).page
+    page.get_by_role("button", name="Compare now").click()
+    expect(page.locator("#trials tbody tr")).to_have_count(7)
+    expect(page.locator("#trials")).to_contain_text("xbal")
+    page.get_by_label("Newcomers are placed by").select_option("round_robin")
+    page.get_by_role("button", name="Use these").click()
+    expect(page.get_by_text("These policies are in force now.")).to_be_visible()
+    assert system.ask("coordinator", "GET", "/policies")["placement"]["name"] == "round_robin"
+
+
+def test_a_drain_empties_a_broker(visit: Opener, system: Any) -> None:
+    """The last of them: a drained broker serves nobody until it is started again."""
+    people = [visit("/me", system.token(name, "subscribe:Near")).page for name in ("cat", "dan")]
+    for page in people:
+        near(page, "storm")
+    broker = people[0].locator("#link").get_attribute("data-broker")
+    page = visit("/operator", system.token("operator")).page
+    row = page.locator(f"tr[data-broker={broker}]")
+    row.get_by_role("button").click()
+    page.get_by_role("dialog").get_by_role("button", name=f"Drain {broker}").click()
+    expect(row).to_contain_text("draining")
+    expect(row.locator("[data-online]")).to_have_text("0")
+    system.report(20, "still told", "storm")
+    for person in people:
+        expect(person.locator("#told li")).to_have_count(1)
