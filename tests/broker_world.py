@@ -79,7 +79,7 @@ class MemoryTopics:
         self.may_attach = asyncio.Event()
         return self.may_attach
 
-    async def check(self, target: Target, principal: Principal) -> None:
+    async def check(self, target: Target, principal: Principal, position: str | None = None) -> None:
         if target.name == "missing":
             raise NotFound("topic", target.name)
         if not principal.may("topic", target.name):

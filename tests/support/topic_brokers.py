@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -120,14 +120,16 @@ class Subscriber:
 
     async def until(self, count: int) -> list[Any]:
         """Wait for so many notifications in all."""
-
-        async def wait() -> None:
-            while len(self.got) < count:
-                self._changed.clear()
-                await self._changed.wait()
-
-        await asyncio.wait_for(wait(), WAIT_S)
+        await asyncio.wait_for(self._until(lambda: len(self.got) >= count), WAIT_S)
         return self.got
+
+    async def until_gaps(self, count: int) -> None:
+        await asyncio.wait_for(self._until(lambda: len(self.gaps) >= count), WAIT_S)
+
+    async def _until(self, is_so: Callable[[], bool]) -> None:
+        while not is_so():
+            self._changed.clear()
+            await self._changed.wait()
 
     async def records(self, dataset: str, *records: dict[str, Any]) -> dict[str, Any]:
         """Send records; the broker's answer."""

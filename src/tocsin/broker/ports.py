@@ -52,10 +52,11 @@ class Page:
 class Upstream(Protocol):
     """Where the streams of one kind of target come from: channels, or topics."""
 
-    async def check(self, target: Target, principal: Principal) -> None:
+    async def check(self, target: Target, principal: Principal, position: str | None = None) -> None:
         """Refused unless ``principal`` may follow ``target``; NotFound or BadArgument if there is no such target.
 
-        Asked for every subscription that a client makes or brings, attached already or not.
+        Asked for every subscription that a client makes or brings, attached already or not. ``position`` is where it
+        stands; a peer's is believed.
         """
         ...
 

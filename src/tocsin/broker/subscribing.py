@@ -45,7 +45,7 @@ class Subscribing:
         if held is not None and held.key != key:
             raise AlreadyExists("subscription", wanted.id, "end it first or choose another id")
         if principal is not None and not (is_trusted and held is not None):
-            await self._holding.upstream(wanted.target).check(wanted.target, principal)
+            await self._holding.upstream(wanted.target).check(wanted.target, principal, wanted.position)
         held = user.subscriptions.get(wanted.id) or await self._hold(user, wanted, key)
         if not held.is_kept and not user.is_peer and principal is not None:
             await self._keep(user, held)

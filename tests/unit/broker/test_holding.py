@@ -34,7 +34,7 @@ class Cluster:
         assert str(target) in self.attached
         await self._alone(str(target), self.attached.remove)
 
-    async def check(self, target, principal): ...
+    async def check(self, target, principal, position=None): ...
 
     async def replay(self, stream, after, through):
         return Page((), through, True)

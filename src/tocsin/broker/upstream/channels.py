@@ -90,7 +90,7 @@ class ChannelUpstream:
 
     # --- Upstream -----------------------------------------------------------------------------------------
 
-    async def check(self, target: Target, principal: Principal) -> None:
+    async def check(self, target: Target, principal: Principal, position: str | None = None) -> None:
         channel = _channel(target)
         if not principal.may("subscribe", channel.name):
             raise Refused(f"the token does not allow subscribing to {channel.name!r}")

@@ -51,6 +51,10 @@ class Logs:
             self._used_at[topic] = self._clock.monotonic()
             return True
 
+    def begin(self, topic: str, seen: Sequence[str]) -> None:
+        """A new epoch of ``topic``, above everything that was ``seen``."""
+        self._logs[topic] = self._new(seen)
+
     def forget_idle(self, idle_s: float, is_followed: Callable[[str], bool]) -> None:
         """Logs of topics that nobody follows or has published to for so long."""
         edge = self._clock.monotonic() - idle_s
@@ -67,7 +71,10 @@ class Logs:
         if best is not None and all(position <= best.position for position in heard):
             return best
         heard += [one.position for one in logs]
-        return Log(self._bounds, new_epoch(int(self._clock.now() * 1000), heard))
+        return self._new(heard)
+
+    def _new(self, seen: Sequence[str]) -> Log:
+        return Log(self._bounds, new_epoch(int(self._clock.now() * 1000), seen))
 
     def _taken(self, state: State) -> Log:
         return Log(self._bounds, state.epoch, state.offset, [bytes(payload) for payload in state.history])

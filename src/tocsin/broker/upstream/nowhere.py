@@ -15,7 +15,7 @@ _WHY = "this broker has no data cluster (setting broker.cluster): it serves topi
 class Nowhere:
     """``Upstream``, ``Recorder`` and ``Notices`` without a data cluster."""
 
-    async def check(self, target: Target, principal: Principal) -> None:
+    async def check(self, target: Target, principal: Principal, position: str | None = None) -> None:
         raise Refused(_WHY)
 
     async def attach(self, target: Target) -> Attached:

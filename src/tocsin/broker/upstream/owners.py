@@ -131,10 +131,10 @@ class TopicUpstream:
 
     # --- Upstream -----------------------------------------------------------------------------------------
 
-    async def check(self, target: Target, principal: Principal) -> None:
+    async def check(self, target: Target, principal: Principal, position: str | None = None) -> None:
         topic = _topic(target)
         if is_peer(principal):
-            await self._stamps_here(topic)
+            self._outrun(topic, await self._stamps_here(topic), position)
         elif not principal.may("topic", topic):
             raise Refused(f"the token does not allow following the topic {topic!r}")
 
@@ -216,10 +216,18 @@ class TopicUpstream:
         log = await self._log(topic)
         return page_of(log.since(after), after, through, self._options.page_bytes) if log else None
 
-    async def _stamps_here(self, topic: str) -> None:
-        """Unavailable to a peer that takes this broker for an owner that it is not."""
-        if await self._log(topic) is None:
+    async def _stamps_here(self, topic: str) -> Log:
+        """The log; Unavailable to a peer that takes this broker for an owner that it is not."""
+        log = await self._log(topic)
+        if log is None:
             raise Unavailable(f"the topic {topic!r} is stamped elsewhere")
+        return log
+
+    def _outrun(self, topic: str, log: Log, position: str | None) -> None:
+        """A peer has been beyond our log: another broker stamped while we were taken for dead. A new epoch begins."""
+        if position is not None and position > log.position:
+            self._logs.begin(topic, [position])
+            self._catch_up(topic)
 
     # --- having the log, or following it --------------------------------------------------------------------
 

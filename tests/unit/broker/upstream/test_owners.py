@@ -13,6 +13,7 @@ from support.topic_brokers import SECRET, LocalBroker, Subscriber, agree, broker
 from tocsin.broker.upstream.cluster import ClusterClient
 from tocsin.broker.upstream.topics import owner_of
 from tocsin.errors import LimitExceeded, Refused, Unavailable
+from tocsin.protocol.coordination import BrokerInfo
 from tocsin.protocol.targets import TopicTarget
 from tocsin.tokens import Principal, mint
 
@@ -172,6 +173,28 @@ def test_one_who_stands_where_its_topic_never_was_is_told_so_wherever_it_comes(m
                     assert (one.recovered, one.gaps) == (False, [("ahead", None)])
                 assert await known.until(1) == [3]
                 assert (known.recovered, known.gaps) == (True, [])
+
+    run(story())
+
+
+def test_an_owner_that_was_taken_for_dead_goes_on_beyond_what_another_stamped_meanwhile() -> None:
+    async def story() -> None:
+        async with brokers("a", "b") as (a, b):
+            topic = topic_of("b", ("a", "b"))
+            async with Subscriber(a.info.url, topic) as at_a, Subscriber(b.info.url, topic) as at_b:
+                await publish(b, topic, 1)
+                await at_a.until(1)
+                lost = BrokerInfo("b", "http://127.0.0.1:9")  # nobody answers there
+                a.sources.set_topology([a.info, lost])
+                a.sources.set_topology([a.info])
+                await publish(a, topic, 2)
+                await at_a.until(2)
+                agree([a, b])
+                await at_b.until_gaps(1)
+                await publish(b, topic, 3)
+                assert await at_a.until(3) == [1, 2, 3]
+                assert await at_b.until(2) == [1, 3]
+                assert (at_a.gaps, at_b.gaps) == ([("owner", None)] * 2, [("owner", None)])
 
     run(story())
 
