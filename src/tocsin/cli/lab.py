@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from tocsin.lab.jobs import Runner
 
 LIVE = "debs19-live"
+HERE = "none"
+MANY_RUNS = 64  # from here on it pays to start Spark
 app = typer.Typer(help="Simulate brokers with the policies that the coordinator runs.", no_args_is_help=True, cls=Group)
 
 
@@ -38,11 +41,18 @@ def run(
     ] = None,
     out: Annotated[Path, typer.Option("--out", help="Directory for figures, tables and reports.")] = Path("papers"),
     spark: Annotated[
-        str | None, typer.Option(metavar="MASTER", help="Run beside each other on Spark: local[4].")
+        str | None,
+        typer.Option(
+            metavar="MASTER",
+            help="Run beside each other on Spark: local[4]; none is not to.",
+            show_default=f"local\\[*] for a study of {MANY_RUNS} runs or more, if Spark is installed",
+        ),
     ] = None,
     compress: Annotated[
         float | None, typer.Option(help="Live: how many times faster than the paper's half hour.")
     ] = None,
+    reports: Annotated[int | None, typer.Option(help="Live: emergency reports, 10,000 in the paper.")] = None,
+    beside: Annotated[int, typer.Option(help="Live: runs beside each other on one cluster.")] = 1,
 ) -> None:
     """Reproduce a [bold]paper[/bold], or run a study of your own.
 
@@ -51,30 +61,34 @@ def run(
     """
     if what not in ("debs19", LIVE) and not what.endswith(".toml"):
         raise BadArgument("what to run", f"debs19, {LIVE}, or a file that ends in .toml", what)
-    if compress is not None and what != LIVE:
-        raise BadArgument("--compress", LIVE, what)
+    if what != LIVE and (compress, reports, beside) != (None, None, 1):
+        raise BadArgument("--compress, --reports, --beside", LIVE, what)
     with needs("lab"):
         import matplotlib  # noqa: F401
         import numba  # noqa: F401
     began = time.monotonic()
-    runner = _runner(spark)
     if what == LIVE:
-        files = _live(out, figure or [], 1 if seeds is None else seeds, compress)
+        files = _live(out, figure or [], 1 if seeds is None else seeds, compress, reports, beside)
     elif what == "debs19":
-        files = _paper(out, figure or [], 3 if seeds is None else seeds, runner)
+        files = _paper(out, figure or [], 3 if seeds is None else seeds, _runner(spark))
     else:
-        files = _study(Path(what), out, figure, seeds, runner)
+        files = _study(Path(what), out, figure, seeds, spark)
     note(f"{len(files)} files in {out}, {time.monotonic() - began:.0f} s")
 
 
 def _runner(master: str | None) -> Runner:
-    if master is None:
+    if master in (None, HERE):
         from tocsin.lab.jobs import local
 
         return local
     with needs("cluster"):
         from tocsin.datacluster.spark import fanout
     return fanout.at(master)
+
+
+def master_for(runs: int) -> str:
+    """Where to run that many if nobody said where."""
+    return "local[*]" if runs >= MANY_RUNS and find_spec("pyspark") else HERE
 
 
 def _paper(out: Path, figures: list[int], seeds: int, runner: Runner) -> list[Path]:
@@ -85,25 +99,28 @@ def _paper(out: Path, figures: list[int], seeds: int, runner: Runner) -> list[Pa
     return [*found.files, out / "report.json", out / "report.md"]
 
 
-def _live(out: Path, figures: list[int], seeds: int, compress: float | None) -> list[Path]:
+def _live(
+    out: Path, figures: list[int], seeds: int, compress: float | None, reports: int | None, beside: int
+) -> list[Path]:
     with needs("broker"):
         import uvloop
 
         from tocsin.live import run as live
         from tocsin.live.experiment import Experiment
-    if seeds < 1:
-        raise BadArgument("--seeds", "a number from 1 on", seeds)
+    if min(seeds, beside) < 1:
+        raise BadArgument("--seeds, --beside", "numbers from 1 on", (seeds, beside))
     labels = live.labels_of(figures)
-    experiment = Experiment() if compress is None else Experiment(speed=compress)
+    chosen = {"speed": compress, "reports": reports}
+    experiment = Experiment(**{name: value for name, value in chosen.items() if value is not None})
     note(experiment.told())
     with ended_by_signals():
-        measured = uvloop.run(live.measure(experiment, labels, seeds, note))
+        measured = uvloop.run(live.measure(experiment, labels, seeds, beside, note))
     found = live.reproduce(measured, experiment, out, figures)
     _tell([claim for claim in found.claims if claim.paper == "debs19" and claim.is_live])
     return [*found.files, out / "report.json", out / "report.md"]
 
 
-def _study(path: Path, out: Path, figures: list[int] | None, seeds: int | None, runner: Runner) -> list[Path]:
+def _study(path: Path, out: Path, figures: list[int] | None, seeds: int | None, spark: str | None) -> list[Path]:
     from dataclasses import replace
 
     from tocsin.lab import study
@@ -113,7 +130,8 @@ def _study(path: Path, out: Path, figures: list[int] | None, seeds: int | None, 
     if seeds is not None and seeds < 1:
         raise BadArgument("--seeds", "a number from 1 on", seeds)
     wanted = study.Study.read(path)
-    rows, files = study.run(replace(wanted, seeds=seeds or wanted.seeds), out, runner)
+    wanted = replace(wanted, seeds=seeds or wanted.seeds)
+    rows, files = study.run(wanted, out, _runner(spark or master_for(wanted.runs)))
     table = Table(box=None, pad_edge=False)
     for column in study.COLUMNS:
         table.add_column(column, no_wrap=True, justify="left" if column == "scheme" else "right")

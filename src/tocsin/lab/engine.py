@@ -34,12 +34,16 @@ from tocsin.policies.multistage.snapshot import Floats, Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How often the framework looks and over what; no ``moves_per_s`` is at once, no ``limit_bytes_s`` no queue."""
+    """How often the framework looks and over what; no ``moves_per_s`` is at once, no ``limit_bytes_s`` no queue.
+
+    Without ``sharing`` a broker fetches what several want for each of them. Policies reckon with sharing all the same.
+    """
 
     check_s: int = 10
     window_s: int = 60
     moves_per_s: int | None = None
     limit_bytes_s: float | None = None
+    sharing: bool = True
 
     def __post_init__(self) -> None:
         if self.check_s < 1 or self.window_s < 1 or self.window_s % self.check_s:
@@ -100,9 +104,9 @@ class _Run:
         results = self.world.results.at(second)
         due = np.flatnonzero(results)
         counts = self._counts.reshape(self.world.q, self.world.m)[due]
-        held = counts > 0
-        self._received[second], self._sent[second] = results[due] @ held, results[due] @ counts
-        self._fetches += int(held.sum())
+        fetched = counts > 0 if self.pace.sharing else counts
+        self._received[second], self._sent[second] = results[due] @ fetched, results[due] @ counts
+        self._fetches += int(fetched.sum())
         self._deliveries += int(counts.sum())
         self._yielded += results
         if self.pace.limit_bytes_s:

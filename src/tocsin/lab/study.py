@@ -8,7 +8,7 @@
     kind = "simulation"            # or "prototype"; the other keys are fields of these
     subscribers = 2000
 
-    [pace]                         # check_s, window_s, moves_per_s, limit_bytes_s
+    [pace]                         # check_s, window_s, moves_per_s, limit_bytes_s, sharing
     moves_per_s = 20
 
     [[schemes]]
@@ -95,6 +95,10 @@ class Study:
         if kind not in WORLDS:
             raise ConfigError(f"{path}: world: expected kind one of {', '.join(WORLDS)}, got {kind!r}")
         return cls(_made("world", WORLDS[kind], world), _made("pace", Pace, file.pace), tuple(file.schemes), file.seeds)
+
+    @property
+    def runs(self) -> int:
+        return self.seeds * len(self.schemes)
 
     def jobs(self) -> list[Job]:
         """Scheme by scheme, seed by seed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tocsin.cli import lab
 from tocsin.errors import BadArgument, ConfigError
 
 STUDY = """
@@ -30,7 +31,7 @@ def test_a_study_prints_a_row_for_each_run(run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        pytest.param(("debs20",), "debs19, or a file", id="a paper that is not known"),
+        pytest.param(("debs20",), "debs19, debs19-live, or a file", id="a paper that is not known"),
         pytest.param(("debs19", "--figure", "4"), "one of 5, 6,", id="a figure that it does not make"),
         pytest.param(("debs19", "--seeds", "0"), "a number from 1 on", id="no seeds"),
         pytest.param(("my.toml", "--figure", "13"), "a paper", id="a figure of a study"),
@@ -40,6 +41,12 @@ def test_what_cannot_be_run_is_refused(run, arguments, told):
     problem = run("lab", "run", *arguments).exception
     assert isinstance(problem, BadArgument)
     assert told in str(problem)
+
+
+def test_many_runs_of_a_study_go_to_spark_where_it_is(monkeypatch):
+    assert [lab.master_for(runs) for runs in (1, 63, 64)] == ["none", "none", "local[*]"]
+    monkeypatch.setattr(lab, "find_spec", lambda name: None)
+    assert lab.master_for(1000) == "none"
 
 
 def test_a_study_that_is_not_there_is_told(run, tmp_path):
