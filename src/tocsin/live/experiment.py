@@ -33,9 +33,9 @@ class Experiment:
     reports: int = 10_000
     minutes: float = 30.0
     speed: float = 30.0
-    period_speed: float = 5.0
+    period_speed: float = 2.5
     alpha: float = 0.05
-    beta: float = 15 * KB
+    beta: float = 0.5 * KB
     gamma: float = 0.3
     check_s: float = 0.5  # of the run
     spots: tuple[Point, ...] = SPOTS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tocsin.errors import BadArgument
@@ -17,9 +17,12 @@ from tocsin.live.experiment import Experiment
 from tocsin.live.notes import Notes
 from tocsin.live.stage import Stage
 from tocsin.live.world import World
+from tocsin.scenarios.city import Timetable
+from tocsin.scenarios.recording import Event
 
 NUMBERS = figures5to12.NUMBERS
 EVERY = tuple(dict.fromkeys([*(x for n in NUMBERS for x in figures5to12.labels(n)), "RND LDM + GSH"]))
+WARM_UP_PEOPLE, WARM_UP_S = 40, 5.0  # of the run
 
 Measured = dict[str, list[Notes]]
 Tell = Callable[[str], None]
@@ -39,26 +42,41 @@ def labels_of(figures: Sequence[int]) -> tuple[str, ...]:
 
 
 async def measure(
-    experiment: Experiment, labels: Sequence[str], seeds: int = 1, tell: Tell = lambda line: None
+    experiment: Experiment, labels: Sequence[str], seeds: int = 1, beside: int = 1, tell: Tell = lambda line: None
 ) -> Measured:
-    """Play every run. A seed has one city, whose events are made once."""
+    """Play every run, some of them ``beside`` each other. A seed has one city, whose events are made once."""
     found: Measured = {label: [] for label in labels}
     with tempfile.TemporaryDirectory(prefix="tocsin-live-", ignore_cleanup_errors=True) as root:
-        world = World(Path(root), experiment, experiment.scenario(0).city.size_m)
+        world = World(Path(root), experiment, experiment.scenario(0).city.size_m, min(beside, len(labels)))
         try:
-            tell(f"starting the cluster, the coordinator and {len(world.brokers)} brokers")
-            await world.start()
-            await world.statements(experiment.statements())
+            tell(f"starting a cluster, {len(world.systems)} coordinators, {len(experiment.spots)} brokers each")
+            await world.start(experiment.statements())
+            await _warm_up(world, experiment)
             for seed in range(seeds):
                 events = list(experiment.scenario(seed).events(experiment.run_s))
-                for label in labels:
-                    stage = Stage(world, experiment, events, label)
-                    found[label].append(await stage.play())
-                    tell(_line(found[label][-1], experiment))
-                    await stage.clear()
+                for at in range(0, len(labels), len(world.systems)):
+                    for notes in await _played(world, experiment, events, labels[at : at + len(world.systems)]):
+                        found[notes.label].append(notes)
+                        tell(_line(notes, experiment))
         finally:
             await world.stop()
     return found
+
+
+async def _warm_up(world: World, experiment: Experiment) -> None:
+    """A few seconds for a few people, so that Spark has compiled what it runs and nobody measures that."""
+    few, second = min(WARM_UP_PEOPLE, experiment.subscribers), experiment.speed
+    times = Timetable(login_s=second, subscribe_s=second)
+    short = replace(experiment, subscribers=few, minutes=WARM_UP_S * second / 60, timetable=times)
+    await _played(world, short, list(short.scenario(0).events(short.run_s)), ["RR No LB"])
+
+
+async def _played(world: World, experiment: Experiment, events: list[Event], labels: Sequence[str]) -> list[Notes]:
+    stage = Stage(world, experiment, events, labels)
+    notes = await stage.play()
+    await stage.catch_up()
+    await stage.clear()
+    return notes
 
 
 def reproduce(measured: Measured, experiment: Experiment, out: Path, figures: Sequence[int] = ()) -> Reproduced:
