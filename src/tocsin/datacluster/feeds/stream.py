@@ -25,6 +25,7 @@ from tocsin.datacluster.feeds.jars import missing_connector
 from tocsin.datacluster.feeds.options import KafkaOptions, feed_options
 from tocsin.datacluster.feeds.running import OnBatch, RunningFeed
 from tocsin.datacluster.feeds.sources import Source, source_of
+from tocsin.datacluster.spark.reasons import with_cause
 from tocsin.model.catalog import DatasetSpec, FeedSpec
 
 if TYPE_CHECKING:
@@ -88,7 +89,8 @@ class _Stream:
         if self._failure is not None:
             return f"{type(self._failure).__name__}: {self._failure}"[:_LONGEST_ERROR]
         told = re.split(r"\n\n|\n=== |\nJVM stacktrace", str(failure))[0]
-        return re.sub(r"^\[STREAM_FAILED].*?terminated with exception: ", "", told)[:_LONGEST_ERROR]
+        told = re.sub(r"^\[STREAM_FAILED].*?terminated with exception: |\s+SQLSTATE: \w+$", "", told)
+        return with_cause(told, failure)[:_LONGEST_ERROR]
 
     def _batch(self, batch: DataFrame, batch_id: int, on_batch: OnBatch) -> None:
         dataset = self._dataset if isinstance(self._dataset, DatasetSpec) else self._dataset()

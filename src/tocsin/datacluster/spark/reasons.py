@@ -21,6 +21,14 @@ def reason(problem: BaseException) -> str:
     return said[-1 if isinstance(problem, PythonException) else 0][:_MOST]
 
 
+def with_cause(told: str, problem: BaseException) -> str:
+    """What was told of a problem that PySpark captured, and what its innermost cause adds to it."""
+    while (cause := getattr(problem, "_cause", None)) is not None:
+        problem = cause
+    words = str(getattr(problem, "_desc", "")).partition("\n")[0][:_MOST]
+    return told if words.rpartition(": ")[2] in told else f"{told} ({words})"
+
+
 def _text(problem: BaseException) -> str:
     if not isinstance(problem, Py4JJavaError):
         return str(problem)
