@@ -207,11 +207,14 @@ class RecordLog:
     def _roll(self) -> None:
         """Go on in a new segment; where it cannot be made, go on in the old one."""
         segment = Segment(self._directory / f"{self._head + 1:020d}{SUFFIX}", self._head + 1, [], 0)
+        handle = None
         try:
             handle = os.open(segment.path, os.O_RDWR | os.O_CREAT, 0o644)
             faults.point("log.roll")
             sync_directory(self._directory)
         except OSError:
+            if handle is not None:
+                os.close(handle)
             segment.path.unlink(missing_ok=True)
             return
         former, self._file = self._file, handle

@@ -270,3 +270,30 @@ def test_a_log_that_cannot_show_what_is_durable_stops_and_knows_the_key_when_reo
     again = open_log(tmp_path)
     assert again.append(frame(b"a", 3, "k")) == Appended(1, 3, 3, is_duplicate=True)
     assert bodies(again) == [b"a"]
+
+
+def next_handle() -> int:
+    """The lowest number that is free."""
+    handle = os.open(os.devnull, os.O_RDONLY)
+    os.close(handle)
+    return handle
+
+
+def test_a_segment_that_cannot_be_made_leaves_nothing_open(tmp_path: Path) -> None:
+    log = open_log(tmp_path, segment_bytes=1)
+    before = next_handle()
+
+    def ill(point: str) -> None:
+        if point == "log.roll":
+            raise OSError(errno.ENOSPC, "full")
+
+    faults.install(ill)
+    try:
+        for _ in range(3):
+            log.append(frame(b"a"))
+    finally:
+        faults.install(None)
+    assert next_handle() == before
+    assert (log.head, len(segments(tmp_path))) == (3, 1)
+    log.append(frame(b"b"))
+    assert (bodies(log), len(segments(tmp_path))) == ([b"a", b"a", b"a", b"b"], 2)
