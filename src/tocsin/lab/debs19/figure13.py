@@ -59,8 +59,8 @@ def claims(runs: Runs) -> list[Claim]:
                 "Nearest placement gives one broker over 2,000 subscribers, others under 500",
             ),
             *("> 2,000 and < 500", f"{most:,} and {fewest:,}, {people}", most > 2000 and fewest < 500),
-            "The shares are one skewed draw that we chose to fit; the paper does not print them. The figure has the numbers "
-            "over time.",
+            "The shares are one skewed draw that we chose to fit; the paper does not print them. The figure has the "
+            "numbers over time.",
         ),
         Claim(
             *("debs19", "6.2.2, fig. 13", "LDM and GSH both fix the imbalance eventually"),
