@@ -98,7 +98,7 @@ class Experiment:
     def told(self) -> str:
         """One line for readers of a figure."""
         return (
-            f"{self.speed:g} times faster, channel periods {self.period_speed:g} times; α = {self.alpha:g}, "
-            f"β = θ = {self.beta / KB:g} KB/s, γ = {self.gamma:g}; check every {self.check_s * self.speed:.0f} s, "
-            f"averages over {self.window_s * self.speed:.0f} s of the city"
+            f"{self.reports:,} reports, {self.speed:g} times faster, channel periods {self.period_speed:g} times; "
+            f"α = {self.alpha:g}, β = θ = {self.beta / KB:g} KB/s, γ = {self.gamma:g}; "
+            f"check every {self.check_s * self.speed:.0f} s, averages over {self.window_s * self.speed:.0f} s of the city"
         )

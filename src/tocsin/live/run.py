@@ -85,7 +85,7 @@ def reproduce(measured: Measured, experiment: Experiment, out: Path, figures: Se
     seeds = range(len(next(iter(measured.values()))))
     jobs = {label: job for label, job in figures5to12.jobs().items() if label in runs}
     drawn, beside = out / "debs19-live", simulated.runs(jobs, seeds)
-    files = figures5to12.draw(runs, drawn, tuple(figures) or NUMBERS, beside)
+    files = figures5to12.draw(runs, drawn, tuple(figures) or NUMBERS, beside, f"Live: {experiment.told()}")
     files += cost.draw([notes for seeds in measured.values() for notes in seeds], drawn)
     claims = held.claims(runs, measured, experiment) if set(EVERY) <= set(runs) else []
     return Reproduced(report.write(out, claims, whole="debs19" if claims else None, live=True), files)

@@ -12,8 +12,10 @@ Runs of the living system are drawn in the same form, above the simulated ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tocsin.lab import drawing
 from tocsin.lab.debs19 import measures
@@ -30,7 +32,24 @@ OVER_TIME = {5: ("RND", ALONE), 7: ("RR", ALONE), 8: ("NR", ALONE), 9: ("NR", SH
 COMPARED = {6: ("RND", ALONE), 10: ("NR", ALONE), 11: ("NR", ("No LB", *SHUFFLED))}
 NUMBERS = tuple(range(5, 13))
 
-Rows = Mapping[str, Runs]  # of panels, by what they are called
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Runs by what their row of panels is called, and what is said below all of them."""
+
+    runs: Mapping[str, Runs]
+    told: str = ""
+
+    def canvas(self, columns: int, title: str, **options: Any) -> Any:
+        figure, axes = drawing.canvas(len(self.runs), columns, title, **options)
+        if self.told:
+            figure.supxlabel(self.told, x=0.01, ha="left", fontsize=8, color=drawing.GREY)
+        return figure, axes
+
+    def across(self, axes: Any) -> Iterator[tuple[Any, str, Runs]]:
+        """The axes of each row, what it is called, its runs."""
+        for row, (kind, runs) in zip(axes, self.runs.items(), strict=True):
+            yield row, kind, runs
 
 
 def jobs() -> dict[str, Job]:
@@ -45,9 +64,11 @@ def labels(number: int) -> list[str]:
     return [f"{placed} {name}" for name in names]
 
 
-def draw(runs: Runs, out: Path, numbers: tuple[int, ...] = NUMBERS, beside: Runs | None = None) -> list[Path]:
-    """``beside`` are simulated runs, to be drawn below those that were measured."""
-    rows = {"": runs} if beside is None else {"live": runs, "simulated": beside}
+def draw(
+    runs: Runs, out: Path, numbers: tuple[int, ...] = NUMBERS, beside: Runs | None = None, told: str = ""
+) -> list[Path]:
+    """``beside`` are simulated runs, to be drawn below those that were measured, as ``told``."""
+    rows = Rows({"": runs} if beside is None else {"live": runs, "simulated": beside}, told)
     paths = [_over_time(number, rows, out) for number in numbers if number in OVER_TIME]
     paths += [_compared(number, rows, out) for number in numbers if number in COMPARED]
     if 12 in numbers:
@@ -58,8 +79,8 @@ def draw(runs: Runs, out: Path, numbers: tuple[int, ...] = NUMBERS, beside: Runs
 def _over_time(number: int, rows: Rows, out: Path) -> Path:
     placed, names = OVER_TIME[number]
     title = f"Figure {number} · loads of 5 brokers, 400 subscribers, {placed} placement"
-    figure, axes = drawing.canvas(len(rows), len(names), title, sharey="row")
-    for across, (kind, runs) in zip(axes, rows.items(), strict=True):
+    figure, axes = rows.canvas(len(names), title, sharey="row")
+    for across, kind, runs in rows.across(axes):
         for at, name in enumerate(names):
             trace = runs[f"{placed} {name}"][0]
             heading = f"({at + 1}) {_called(kind, f'{placed} + {name}')}, {trace.migrations:,} migrations"
@@ -71,8 +92,8 @@ def _compared(number: int, rows: Rows, out: Path) -> Path:
     placed, names = COMPARED[number]
     columns = 4 if number == 11 else 3
     title = f"Figure {number} · {placed} placement, 8th to 30th minute"
-    figure, axes = drawing.canvas(len(rows), columns, title, size=(3.8, 3.1))
-    for across, (kind, runs) in zip(axes, rows.items(), strict=True):
+    figure, axes = rows.canvas(columns, title, size=(3.8, 3.1))
+    for across, kind, runs in rows.across(axes):
         traces = [runs[f"{placed} {name}"] for name in names]
         highest = [[load / KB for load in each(measures.maximum, seeds)] for seeds in traces]
         drawing.bars(across[0], names, highest, f"(1) {_called(kind, 'maximum broker load')}", "KB/s")
@@ -86,8 +107,8 @@ def _compared(number: int, rows: Rows, out: Path) -> Path:
 
 
 def _migrations(rows: Rows, out: Path) -> Path:
-    figure, axes = drawing.canvas(len(rows), 2, "Figure 12 · migrations by initial placement")
-    for across, (kind, runs) in zip(axes, rows.items(), strict=True):
+    figure, axes = rows.canvas(2, "Figure 12 · migrations by initial placement")
+    for across, kind, runs in rows.across(axes):
         for at, name in enumerate(MIGRATED):
             moves = [each(measures.migrations, runs[f"{placed} {name}"]) for placed in PLACED]
             drawing.bars(across[at], PLACED, moves, f"({at + 1}) {_called(kind, name)}", "subscribers moved")
