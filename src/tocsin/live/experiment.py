@@ -100,5 +100,6 @@ class Experiment:
         return (
             f"{self.reports:,} reports, {self.speed:g} times faster, channel periods {self.period_speed:g} times; "
             f"α = {self.alpha:g}, β = θ = {self.beta / KB:g} KB/s, γ = {self.gamma:g}; "
-            f"check every {self.check_s * self.speed:.0f} s, averages over {self.window_s * self.speed:.0f} s of the city"
+            f"check every {self.check_s * self.speed:.0f} s, "
+            f"averages over {self.window_s * self.speed:.0f} s of the city"
         )
