@@ -18,11 +18,10 @@ from tocsin.live.notes import Notes
 from tocsin.live.stage import Stage
 from tocsin.live.world import World
 from tocsin.scenarios.city import Timetable
-from tocsin.scenarios.recording import Event
 
 NUMBERS = figures5to12.NUMBERS
 EVERY = tuple(dict.fromkeys([*(x for n in NUMBERS for x in figures5to12.labels(n)), "RND LDM + GSH"]))
-WARM_UP_PEOPLE, WARM_UP_S = 40, 5.0  # of the run
+WARM_UP, WARM_UP_PEOPLE = 1 / 12, 40  # of a run
 
 Measured = dict[str, list[Notes]]
 Tell = Callable[[str], None]
@@ -51,11 +50,13 @@ async def measure(
         try:
             tell(f"starting a cluster, {len(world.systems)} coordinators, {len(experiment.spots)} brokers each")
             await world.start(experiment.statements())
-            await _warm_up(world, experiment)
+            before = await _warm_up(world, experiment)
             for seed in range(seeds):
                 events = list(experiment.scenario(seed).events(experiment.run_s))
                 for at in range(0, len(labels), len(world.systems)):
-                    for notes in await _played(world, experiment, events, labels[at : at + len(world.systems)]):
+                    await before.clear()
+                    before = Stage(world, experiment, events, labels[at : at + len(world.systems)])
+                    for notes in await before.play():
                         found[notes.label].append(notes)
                         tell(_line(notes, experiment))
         finally:
@@ -63,20 +64,18 @@ async def measure(
     return found
 
 
-async def _warm_up(world: World, experiment: Experiment) -> None:
-    """A few seconds for a few people, so that Spark has compiled what it runs and nobody measures that."""
-    few, second = min(WARM_UP_PEOPLE, experiment.subscribers), experiment.speed
-    times = Timetable(login_s=second, subscribe_s=second)
-    short = replace(experiment, subscribers=few, minutes=WARM_UP_S * second / 60, timetable=times)
-    await _played(world, short, list(short.scenario(0).events(short.run_s)), ["RR No LB"])
-
-
-async def _played(world: World, experiment: Experiment, events: list[Event], labels: Sequence[str]) -> list[Notes]:
-    stage = Stage(world, experiment, events, labels)
-    notes = await stage.play()
-    await stage.catch_up()
-    await stage.clear()
-    return notes
+async def _warm_up(world: World, experiment: Experiment) -> Stage:
+    """A short run for a few people, so that Spark has compiled what it runs and nobody measures that."""
+    short = replace(
+        experiment,
+        subscribers=min(WARM_UP_PEOPLE, experiment.subscribers),
+        reports=max(1, round(experiment.reports * WARM_UP)),
+        minutes=experiment.minutes * WARM_UP,
+        timetable=Timetable(*[experiment.city_s * WARM_UP / 5] * 2),
+    )
+    stage = Stage(world, short, list(short.scenario(0).events(short.run_s)), ["RR No LB"])
+    await stage.play()
+    return stage
 
 
 def reproduce(measured: Measured, experiment: Experiment, out: Path, figures: Sequence[int] = ()) -> Reproduced:

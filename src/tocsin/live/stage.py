@@ -51,13 +51,11 @@ class Stage:
                 helper.cancel()
         return [await company.notes(self._pace.held_s) for company in self._companies]
 
-    async def catch_up(self) -> None:
-        """Wait until the channels have seen everything."""
+    async def clear(self) -> None:
+        """Wait until the channels have seen everything; then nobody is there any more."""
         while await self._world.lag_s() > CAUGHT_UP_S:
             self._world.check()
             await asyncio.sleep(LAG_S)
-
-    async def clear(self) -> None:
         await asyncio.gather(*(company.clear() for company in self._companies))
 
     async def _feed(self) -> None:

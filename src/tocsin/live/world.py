@@ -57,12 +57,13 @@ class System:
 class World:
     def __init__(self, root: Path, experiment: Experiment, size_m: Size, systems: int = 1) -> None:
         self._root, self._secret = root, ensure_secret(root / "secret")
-        self._cluster_port = free_ports([0])[0]
         self._processes: list[Process] = []
         self._http = httpx.AsyncClient(timeout=ASK_S, trust_env=False, verify=False)
         self._admin = {"Authorization": f"Bearer {self.token('lab', 'admin')}"}
         self._settings = _settings(root, experiment)
-        made = [self._system(f"s{number}", experiment, size_m) for number in range(1, systems + 1)]
+        ports = iter(free_ports([0] * (1 + systems * (1 + len(experiment.spots)))))
+        self._cluster_port = next(ports)
+        made = [self._system(f"s{number}", experiment, size_m, ports) for number in range(1, systems + 1)]
         self._cluster, self.systems = made[0].parts[0], made
 
     async def start(self, statements: list[str]) -> None:
@@ -74,6 +75,7 @@ class World:
             await self._begun([part for system in self.systems for part in system.parts if part.stage == stage])
         async with asyncio.timeout(START_S):
             while not all([await system.has_all() for system in self.systems]):
+                self.check()
                 await asyncio.sleep(LOOK_S)
 
     def check(self) -> None:
@@ -109,10 +111,9 @@ class World:
             raise Unavailable(f"{method} {url}: {answer.status_code} {answer.text[:300]}")
         return answer.json() if answer.content else None
 
-    def _system(self, name: str, experiment: Experiment, size_m: Size) -> System:
-        ports = free_ports([0] * (len(experiment.spots) + 1))
-        brokers = {f"{name}_b{number}": port for number, port in enumerate(ports[1:], 1)}
-        addresses = Addresses(self._cluster_port, ports[0], brokers)
+    def _system(self, name: str, experiment: Experiment, size_m: Size, ports: Iterator[int]) -> System:
+        brokers = {f"{name}_b{number}": next(ports) for number in range(1, len(experiment.spots) + 1)}
+        addresses = Addresses(self._cluster_port, next(ports), brokers)
         parts = parts_of(self._root / name, addresses, self._settings)
         return System(self, name, addresses, list(_placed(parts, experiment, size_m)))
 
