@@ -98,3 +98,8 @@ def _cache(function: Callable[..., Any]) -> Cache | None:
 def helper(function: F) -> F:
     """A function that kernels of the same package call; it is compiled into them."""
     return cast("F", _njit(nogil=True, error_model="numpy")(function))
+
+
+def inlined(function: F) -> F:
+    """A helper so small that calling it would cost more than what it does."""
+    return cast("F", _njit(nogil=True, error_model="numpy", forceinline=True)(function))

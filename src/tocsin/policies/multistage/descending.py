@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tocsin.jit import f64, helper, i64, kernel
+from tocsin.jit import f64, helper, i64, inlined, kernel
 from tocsin.policies.multistage.ranks import RANKED, Ranks, first_lighter, following, shift
 from tocsin.policies.multistage.stepping import (
     EMPTY,
@@ -45,7 +45,7 @@ def _accepting(below: float, heavy: int, by_level: Array, world: World, board: B
     return count
 
 
-@helper
+@inlined
 def _room(height: float, targets: Array, world: World, board: Board) -> float:
     """Whoever weighs more than this would lift every target to ``height``."""
     room = 0.0
@@ -54,7 +54,7 @@ def _room(height: float, targets: Array, world: World, board: Board) -> float:
     return room
 
 
-@helper
+@inlined
 def _share(i: int, targets: Array, shared: Array, world: World, board: Board) -> None:
     """The rates of what ``i`` wants and each target has."""
     m = len(board.loads)
@@ -67,7 +67,7 @@ def _share(i: int, targets: Array, shared: Array, world: World, board: Board) ->
                 shared[at] += world.rates[k]
 
 
-@helper
+@inlined
 def _most_similar(i: int, height: float, targets: Array, shared: Array, world: World, board: Board) -> int:
     """The target that shares most with ``i``, of those that would stay below ``height``, or -1."""
     best, found = -1.0, NONE
@@ -79,7 +79,7 @@ def _most_similar(i: int, height: float, targets: Array, shared: Array, world: W
     return found
 
 
-@helper
+@inlined
 def _first_to_go(
     source: int, height: float, targets: Array, shared: Array, world: World, board: Board, ranked: Ranks, refused: Array
 ) -> tuple[int, int]:

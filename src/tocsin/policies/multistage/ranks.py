@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tocsin.jit import f64, helper, i32, i64, kernel, ro, rw, u64
+from tocsin.jit import f64, helper, i32, i64, inlined, kernel, ro, rw, u64
 from tocsin.policies.multistage.terrain import NONE, Board, World, move
 
 Array = Any
@@ -28,7 +28,7 @@ class Ranks(NamedTuple):
     summary: Array
 
 
-@helper
+@inlined
 def layer(ranked: Ranks) -> int:
     """Words of summary for each broker; each sums up 64 words of 64 ranks."""
     return (len(ranked.order) >> 12) + 1
@@ -54,14 +54,14 @@ def _highest(word: np.uint64) -> int:
     return at
 
 
-@helper
+@inlined
 def _enter(j: int, rank: int, ranked: Ranks) -> None:
     above = j * layer(ranked)
     ranked.words[(above << 6) + (rank >> 6)] |= ONE << np.uint64(rank & 63)
     ranked.summary[above + (rank >> 12)] |= ONE << np.uint64((rank >> 6) & 63)
 
 
-@helper
+@inlined
 def _leave(j: int, rank: int, ranked: Ranks) -> None:
     above = j * layer(ranked)
     at = (above << 6) + (rank >> 6)
@@ -132,7 +132,7 @@ def first_lighter(falling: Array, weight: float) -> int:
     return low
 
 
-@helper
+@inlined
 def shift(rank: int, source: int, target: int, world: World, board: Board, ranked: Ranks) -> None:
     """Move whoever has this rank."""
     move(ranked.order[rank], source, target, world, board)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tocsin.jit import f64, helper, i64, kernel
+from tocsin.jit import f64, helper, i64, inlined, kernel
 from tocsin.policies.multistage.ranks import RANKED, Ranks, first_lighter, following, preceding, shift
 from tocsin.policies.multistage.stepping import BEST_FIT, OVER, POOR, REACHED, STUCK, SWAPPED, TOLD, TOO_MANY
 from tocsin.policies.multistage.terrain import (
@@ -40,7 +40,7 @@ class Pair(NamedTuple):
     before: float
 
 
-@helper
+@inlined
 def _sum(b: int, d: int, at_b: float, at_d: float, top: float, power: int, world: World) -> float:
     """Of the powers of both levels, weighted by capacity."""
     here, there = world.capacities[b], world.capacities[d]
@@ -48,17 +48,17 @@ def _sum(b: int, d: int, at_b: float, at_d: float, top: float, power: int, world
     return powers
 
 
-@helper
+@inlined
 def _paired(b: int, d: int, top: float, power: int, world: World, board: Board) -> Pair:
     return Pair(b, d, top, power, _sum(b, d, board.loads[b], board.loads[d], top, power, world))
 
 
-@helper
+@inlined
 def _gain(pair: Pair, at_b: float, at_d: float, world: World) -> float:
     return pair.before - _sum(pair.b, pair.d, at_b, at_d, pair.top, pair.power, world)
 
 
-@helper
+@inlined
 def _ideal(pair: Pair, world: World, board: Board) -> float:
     """What would make both levels equal by going."""
     apart = level(pair.b, world, board) - level(pair.d, world, board)
@@ -66,13 +66,13 @@ def _ideal(pair: Pair, world: World, board: Board) -> float:
     return ideal
 
 
-@helper
+@inlined
 def _height(pair: Pair, world: World, board: Board) -> float:
     """What neither may reach."""
     return level(pair.b, world, board) * (1 - ROUNDING)
 
 
-@helper
+@inlined
 def _gain_of_one(i: int, pair: Pair, world: World, board: Board) -> float:
     """By moving ``i``; -∞ where the target would reach the source."""
     new = board.loads[pair.d] + world.weights[i] + burden(i, pair.d, world, board)
@@ -82,7 +82,7 @@ def _gain_of_one(i: int, pair: Pair, world: World, board: Board) -> float:
     return _gain(pair, left, new, world)
 
 
-@helper
+@inlined
 def _best_of_side(
     side: int, rank: int, reach: int, pair: Pair, world: World, board: Board, ranked: Ranks, refused: Array
 ) -> tuple[float, int]:

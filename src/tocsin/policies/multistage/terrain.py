@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from tocsin.jit import f64, helper, i32, i64, ro, rw
+from tocsin.jit import f64, helper, i32, i64, inlined, ro, rw
 
 Array = Any
 
@@ -39,7 +39,7 @@ class Board(NamedTuple):
     loads: Array
 
 
-@helper
+@inlined
 def hand_over(
     i: int, source: int, target: int, offsets: Array, items: Array, rates: Array, counts: Array, loads: Array
 ) -> None:
@@ -53,13 +53,13 @@ def hand_over(
         counts[k * m + target] += 1
 
 
-@helper
+@inlined
 def move(i: int, source: int, target: int, world: World, board: Board) -> None:
     hand_over(i, source, target, world.offsets, world.items, world.rates, board.counts, board.loads)
     board.assigned[i] = target
 
 
-@helper
+@inlined
 def _held_by(holders: int, i: int, j: int, world: World, board: Board) -> float:
     """The rates of what ``i`` wants and ``holders`` subscribers of ``j`` have."""
     total, m = 0.0, len(board.loads)
@@ -70,19 +70,19 @@ def _held_by(holders: int, i: int, j: int, world: World, board: Board) -> float:
     return total
 
 
-@helper
+@inlined
 def relief(i: int, j: int, world: World, board: Board) -> float:
     """Fetched at ``j`` for ``i`` alone."""
     return _held_by(ONE, i, j, world, board)
 
 
-@helper
+@inlined
 def burden(i: int, j: int, world: World, board: Board) -> float:
     """Wanted by ``i`` and not fetched at ``j`` yet."""
     return _held_by(NOBODY, i, j, world, board)
 
 
-@helper
+@inlined
 def level(j: int, world: World, board: Board) -> float:
     height: float = board.loads[j] / world.capacities[j]
     return height
