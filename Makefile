@@ -28,7 +28,15 @@ demo: $(READY) ## Run a city of reports and subscribers for about a minute
 
 test: $(READY) ## Run all tests: unit and properties, then Spark, then whole processes
 	@$(WITH_JAVA) .ci/pytest-dirs $(PYTEST) -- "$(TWO) tests/unit tests/properties tests/conformance tests/papers" \
-		tests/spark "$(TWO) tests/integration"
+		tests/spark "$(TWO) tests/integration" $(if $(SKIP_BROWSER),,tests/browser)
+
+browser: $(READY) ## Install a Chromium where that may be, and test the dashboard's pages in it
+	@.ci/chromium
+	@$(WITH_JAVA) $(PYTEST) tests/browser
+
+screenshots: $(READY) ## Take the pictures of the dashboard that the docs show, with a Chromium
+	@.ci/chromium
+	@$(PY) docs/images/take.py
 
 check: $(READY) ## Lint, check formatting, types and the layers
 	@$(VENV)/bin/ruff check .
@@ -40,16 +48,17 @@ format: $(READY) ## Format the code and repair what the linter can
 	@$(VENV)/bin/ruff check --fix .
 	@$(VENV)/bin/ruff format .
 
-bench: $(READY) ## Measure channels, subscriptions, fan-out and balancing beside others; ARGS=--quick for the short form
+bench: $(READY) ## Measure channels, subscriptions, fan-out and balancing beside others, and the dashboard; ARGS=--quick for the short form
 	@$(WITH_JAVA) $(PY) benchmarks/channels.py $(ARGS)
 	@$(PY) benchmarks/subscriptions.py $(ARGS)
 	@$(PY) benchmarks/fanout.py $(ARGS)
 	@$(PY) benchmarks/balancing.py $(ARGS)
+	@$(PY) benchmarks/dashboard.py $(ARGS)
 
 papers: $(READY) ## Reproduce the papers: figures and a report in papers/; ARGS="--figure 13" for one figure
 	@$(VENV)/bin/tocsin lab run debs19 $(ARGS)
 
-papers-live: $(READY) ## Measure the papers' prototype on a living system (a quarter of an hour); ARGS="--figure 8" for less
+papers-live: $(READY) ## Measure the papers' prototype on a living system (twenty minutes); ARGS="--figure 8" for less
 	@$(WITH_JAVA) $(VENV)/bin/tocsin lab run debs19-live $(ARGS)
 
 kills: $(READY) ## Kill the whole cluster a dozen times while it is fed (a few minutes)
@@ -71,11 +80,11 @@ distclean: clean ## Remove the environment and fetched jars as well
 
 $(READY): pyproject.toml constraints.txt | $(PY)
 	@echo "Installing Tocsin and its tools into $(VENV) (a few minutes the first time) ..."
-	@$(PIP_INSTALL) -e '.[broker,cluster,coordinator,lab,dev]'
+	@$(PIP_INSTALL) -e '.[broker,cluster,coordinator,dashboard,lab,dev]'
 	@touch $@
 
 $(KAFKA_READY): $(READY)
-	@$(PIP_INSTALL) -e '.[broker,cluster,coordinator,kafka,lab,dev]'
+	@$(PIP_INSTALL) -e '.[broker,cluster,coordinator,dashboard,kafka,lab,dev]'
 	@touch $@
 
 $(PY):

@@ -32,8 +32,8 @@ class Experiment:
     subscribers: int = 400
     reports: int = 10_000
     minutes: float = 30.0
-    speed: float = 30.0
-    period_speed: float = 2.5
+    speed: float = 20.0
+    period_speed: float = 2.0
     alpha: float = 0.05
     beta: float = 0.5 * KB
     gamma: float = 0.3

@@ -20,7 +20,7 @@ from tocsin.live.world import World
 from tocsin.scenarios.city import Timetable
 
 NUMBERS = figures5to12.NUMBERS
-EVERY = tuple(dict.fromkeys([*(x for n in NUMBERS for x in figures5to12.labels(n)), "RND LDM + GSH"]))
+EVERY = tuple(dict.fromkeys(["RND LDM + GSH", *(x for n in (10, 11, 6, 12, 7) for x in figures5to12.labels(n))]))
 WARM_UP, WARM_UP_PEOPLE = 1 / 12, 40  # of a run
 
 Measured = dict[str, list[Notes]]

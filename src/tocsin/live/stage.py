@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tocsin.broker.metering import MovingRate
-from tocsin.demo.pace import Pace
+from tocsin.demo.pace import EASY_S, Pace
 from tocsin.live.company import Company
 from tocsin.live.experiment import Experiment
 from tocsin.live.notes import Notes
@@ -59,13 +59,14 @@ class Stage:
         await asyncio.gather(*(company.clear() for company in self._companies))
 
     async def _feed(self) -> None:
-        """Time goes slower while the channels are behind."""
+        """Time goes slower while the channels are behind by more than loads are averaged over."""
         began = last = time.monotonic()
         while self._pace.run_s < self._experiment.run_s:
             await asyncio.sleep(STEP_S)
             self._world.check()
             now, before = time.monotonic(), self._pace.run_s
-            self._progress.add(self._pace.advance(now - last, self._lag_s) - before, now)
+            lag_s = self._lag_s * EASY_S / self._experiment.window_s
+            self._progress.add(self._pace.advance(now - last, lag_s) - before, now)
             last = now
             for dataset, records in self._due():
                 await self._world.append(dataset, records, f"{began:.3f}-{before:.3f}-{dataset}")
