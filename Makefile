@@ -48,7 +48,7 @@ format: $(READY) ## Format the code and repair what the linter can
 	@$(VENV)/bin/ruff check --fix .
 	@$(VENV)/bin/ruff format .
 
-bench: $(READY) ## Measure channels, subscriptions, fan-out and balancing beside others, and the dashboard; ARGS=--quick for the short form
+bench: $(READY) ## Measure channels, subscriptions, fan-out, balancing and the dashboard; ARGS=--quick for the short form
 	@$(WITH_JAVA) $(PY) benchmarks/channels.py $(ARGS)
 	@$(PY) benchmarks/subscriptions.py $(ARGS)
 	@$(PY) benchmarks/fanout.py $(ARGS)

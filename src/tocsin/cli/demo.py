@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -13,16 +13,19 @@ from rich.console import Console
 from tocsin.cli.extras import needs
 from tocsin.cli.http import connect
 from tocsin.cli.options import Json
-from tocsin.cli.output import console, print_json, tell
+from tocsin.cli.output import console, note, print_json, tell
 from tocsin.cli.signals import ended_by_signals
 from tocsin.config import load
 from tocsin.tokens import mint, read_secret
 
 if TYPE_CHECKING:
+    from tocsin.demo.onlooker import Onlooker
     from tocsin.demo.plan import Plan
     from tocsin.demo.process import ClusterProcess, Servers
     from tocsin.demo.summary import Summary
     from tocsin.demo.view import Screen
+
+REPORT = "report.html"
 
 
 def demo(
@@ -36,9 +39,10 @@ def demo(
 ) -> None:
     """Run a [bold]demonstration[/bold]: emergencies in a generated city, four channels, thousands of subscriptions.
 
-    Starts a cluster, a coordinator and two brokers of its own, and feeds them while more people log in. Some people are
-    connected to the brokers, the others are counted where a broker would receive. Checks that every notification came
-    exactly once, and exits with 1 if one did not. A machine that is too slow for the feed slows it down.
+    Starts a cluster, a coordinator, two brokers and a dashboard of its own, and feeds them while people log in. Some
+    people are connected to the brokers, the others are counted where a broker would receive. Checks that every
+    notification came exactly once, and exits with 1 if one did not. A machine that is too slow for the feed slows it
+    down.
     """
     with needs("cluster"):
         from tocsin.demo.plan import Plan
@@ -49,7 +53,7 @@ def demo(
         process = ClusterProcess(directory)
         servers = Servers(process)
         try:
-            summary = _run(plan, process, servers, screen)
+            summary, past = _run(plan, process, servers, screen)
         except BaseException:
             servers.stop()
             process.stop()
@@ -59,13 +63,16 @@ def demo(
             servers.stop()
             process.stop()
     _report(summary, as_json)
+    _write(directory / REPORT, summary, past)
     if keep:
         _tell_how_to_go_on(process, servers)
     if summary.problems:
         raise typer.Exit(1)
 
 
-def _run(plan: Plan, process: ClusterProcess, servers: Servers, screen: Screen) -> Summary:
+def _run(
+    plan: Plan, process: ClusterProcess, servers: Servers, screen: Screen
+) -> tuple[Summary, dict[str, Any] | None]:
     from tocsin.demo.crowd import Crowd
     from tocsin.demo.feeder import Ahead
     from tocsin.demo.receiver import NoticeReceiver
@@ -81,7 +88,8 @@ def _run(plan: Plan, process: ClusterProcess, servers: Servers, screen: Screen) 
         secret = read_secret(config.secret_path)
         with connect(config, None, None) as client, NoticeReceiver(secret) as receiver:
             crowd = Crowd(servers.coordinator_url, lambda user: mint(secret, user, ["subscribe:*"], 3600), is_connected)
-            run = DemoRun(client, plan, ahead, receiver, crowd)
+            onlooker = _onlooker(plan, servers, secret, config.dashboard.enter_ttl, screen)
+            run = DemoRun(client, plan, ahead, receiver, crowd, onlooker.show if onlooker else _unseen)
             screen.waiting(f"Creating four channels and {asked:,} subscriptions", 0)
             crowd.start()
             try:
@@ -92,11 +100,41 @@ def _run(plan: Plan, process: ClusterProcess, servers: Servers, screen: Screen) 
                     servers.check()
                     screen.watch(summary)
 
-                return run.play(watch)
+                return run.play(watch), onlooker.past() if onlooker else None
             finally:
                 crowd.stop()
+                if onlooker:
+                    onlooker.stop()
     finally:
         ahead.stop()
+
+
+def _onlooker(plan: Plan, servers: Servers, secret: bytes, ttl_s: float, screen: Screen) -> Onlooker | None:
+    """Shows the city on the dashboard, where there is one, whose address is told."""
+    if servers.dashboard_url is None:
+        return None
+    from tocsin.dashboard.entering import entrance
+    from tocsin.demo.onlooker import Onlooker
+
+    screen.say("The dashboard, open to one visitor (others paste a token):")
+    screen.say(f"  {entrance(servers.dashboard_url, secret, ttl_s)}")
+    onlooker = Onlooker(servers.dashboard_url, secret, plan.scenario)
+    onlooker.start()
+    return onlooker
+
+
+def _unseen(t: float, records: object) -> None:
+    """Where there is no dashboard."""
+
+
+def _write(path: Path, summary: Summary, past: dict[str, Any] | None) -> None:
+    from tocsin.demo.process import has_dashboard
+
+    if has_dashboard():
+        from tocsin.demo import report
+
+        report.write(path, summary, past)
+        note(f"The report with its plots is in {path}")
 
 
 def _report(summary: Summary, as_json: bool) -> None:

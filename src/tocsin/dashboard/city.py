@@ -81,3 +81,7 @@ def placed(count: int, where: Mapping[str, str], brokers: Sequence[str]) -> dict
 def reports(t: float, found: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     fields = ("report_id", "kind", "severity", "x", "y", "radius")
     return {"k": "reports", "t": round(t, 2), "reports": [[one[name] for name in fields] for one in found]}
+
+
+def encoded(message: Scene | dict[str, Any]) -> bytes:
+    return msgspec.json.encode(message)

@@ -10,7 +10,7 @@ import queue
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -29,6 +29,9 @@ WARM_UP_S = 1.0  # of the run, sent at once
 PATIENCE = 2.0  # the feed ends at the latest after so many times its length
 _AHEAD = 20_000
 _ORDER = ("Shelters", "UserLocations", "Reports")  # what reports are joined with goes first
+
+
+Show = Callable[[float, Mapping[str, Sequence[Mapping[str, Any]]]], None]
 
 
 class Ahead:
@@ -80,12 +83,19 @@ class Ahead:
 
 
 class Feeder:
-    """``lag_s`` tells how far the channels are behind at the moment."""
+    """``lag_s`` tells how far the channels are behind at the moment; ``show`` sees what is sent, and when."""
 
     def __init__(
-        self, link: Link, ahead: Ahead, audience: Audience, seconds: float, lag_s: Callable[[], float]
+        self,
+        link: Link,
+        ahead: Ahead,
+        audience: Audience,
+        seconds: float,
+        lag_s: Callable[[], float],
+        show: Show = lambda t, records: None,
     ) -> None:
         self._link, self._ahead, self._audience, self._seconds, self._lag_s = link, ahead, audience, seconds, lag_s
+        self._show = show
         self.pace = Pace()
         self.sent: Counter[str] = Counter()  # records by dataset
         self.reports: list[dict[str, Any]] = []
@@ -126,6 +136,7 @@ class Feeder:
         for dataset, records in waiting.items():
             for first in range(0, len(records), MAX_BATCH):
                 self._send(dataset, records[first : first + MAX_BATCH])
+        self._show(run_s, waiting)
         self._audience.subscribe(wanted, len(self.reports), is_late=True)
 
     def _send(self, dataset: str, records: list[dict[str, Any]]) -> None:

@@ -17,6 +17,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
 
@@ -27,8 +28,10 @@ from tocsin.system.process import PROGRAM, Process, without_settings
 
 COMMAND = (*PROGRAM, "cluster")
 BROKERS = 2
+DASHBOARD_PORT = 8450  # where it is free
 FILES = frozenset(
-    {"tocsin.toml", "cluster.log", "coordinator.log", "data"} | {f"{b}.log" for b in broker_names(BROKERS)}
+    {"tocsin.toml", "cluster.log", "coordinator.log", "dashboard.log", "data", "report.html"}
+    | {f"{b}.log" for b in broker_names(BROKERS)}
 )
 
 
@@ -38,8 +41,9 @@ class ClusterProcess(Process):
     def __init__(self, root: Path, command: Sequence[str] = COMMAND) -> None:
         make_fresh(root)
         self.root, self.config_path = root, root / "tocsin.toml"
-        ports = free_ports([0] * (BROKERS + 2))
-        self.addresses = Addresses(ports[0], ports[1], dict(zip(broker_names(BROKERS), ports[2:], strict=True)))
+        ports = free_ports([0] * (BROKERS + 2) + [DASHBOARD_PORT])
+        named = dict(zip(broker_names(BROKERS), ports[2:-1], strict=True))
+        self.addresses = Addresses(ports[0], ports[1], named, dashboard=ports[-1] if has_dashboard() else None)
         self.config_path.write_text(_settings(root / "data", self.addresses))
         super().__init__(
             "cluster",
@@ -56,6 +60,7 @@ class Servers:
     def __init__(self, cluster: ClusterProcess) -> None:
         self.coordinator_url = cluster.addresses.coordinator_url
         self._cluster = cluster
+        self.dashboard_url = cluster.addresses.dashboard_url
         self._parts = parts_of(cluster.root / "data", cluster.addresses, {"broker.drain_timeout": "1s"})[1:]
         self._processes: list[Process] = []
 
@@ -84,6 +89,11 @@ class Servers:
         process = Process(part.name, command, part.url, log=log, environ=without_settings(os.environ))
         self._processes.append(process)
         return process
+
+
+def has_dashboard() -> bool:
+    """Whether what it needs is installed."""
+    return find_spec("plotly") is not None
 
 
 def make_fresh(root: Path) -> None:
@@ -122,4 +132,5 @@ def _settings(data: Path, addresses: Addresses) -> str:
         f"port = {addresses.cluster}\n"
         'driver_memory = "1g"\n'
         f'[client]\ncoordinator = "{addresses.coordinator_url}"\n'
+        f'[http]\nallowed_origins = "{" ".join(addresses.origins)}"\n'
     )

@@ -10,7 +10,7 @@ from tocsin.demo.audience import NAME, Audience
 from tocsin.demo.counters import Counted, read_counters
 from tocsin.demo.crowd import PATIENCE_S, Crowd
 from tocsin.demo.expected import foretell
-from tocsin.demo.feeder import Ahead, Feeder
+from tocsin.demo.feeder import Ahead, Feeder, Show
 from tocsin.demo.heard import Compared, Connected, compare
 from tocsin.demo.link import Link
 from tocsin.demo.plan import Plan
@@ -34,11 +34,19 @@ _NOTHING = Compared()
 class DemoRun:
     """``watch`` is called twice a second with how things stand; what it raises ends the run."""
 
-    def __init__(self, link: Link, plan: Plan, ahead: Ahead, receiver: NoticeReceiver, crowd: Crowd) -> None:
+    def __init__(
+        self,
+        link: Link,
+        plan: Plan,
+        ahead: Ahead,
+        receiver: NoticeReceiver,
+        crowd: Crowd,
+        show: Show = lambda t, records: None,
+    ) -> None:
         self._link, self._plan, self._receiver, self._crowd = link, plan, receiver, crowd
         self._audience = Audience(link, plan.channels, arrive=crowd.arrive)
         self._puller = Puller(link, self._audience)
-        self._feeder = Feeder(link, ahead, self._audience, plan.seconds, lambda: self._lag_s)
+        self._feeder = Feeder(link, ahead, self._audience, plan.seconds, lambda: self._lag_s, show)
         self._lag_s = 0.0
 
     def set_up(self) -> None:

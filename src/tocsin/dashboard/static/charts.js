@@ -26,7 +26,9 @@ function layout({ unit, height, top = null }) {
 }
 
 /** `lines` are {name, y, colour, dash, isArea}; they share `x`, dates. Returns when it is drawn. */
-export function draw(target, x, lines, { unit = "", isStacked = false, top = null } = {}) {
+export function draw(target, x, lines, { unit = "", isStacked = false } = {}) {
+  const isFlat = lines.every(({ y }) => y.every((value) => value === 0));
+  const top = isFlat ? (unit === "B/s" ? 1_000 : 1) : null;
   const traces = lines.map(({ name, y, colour, dash = "solid", isArea = false }) => ({
     x, y, name, type: "scatter", mode: "lines",
     line: { color: colour, width: isStacked ? 0.8 : 2, dash, shape: "linear" },

@@ -12,7 +12,6 @@ const byId = (id) => document.getElementById(id);
 const map = new CityMap(byId("city-map"));
 let brokers = [];
 let regionsAt = 0;
-window.tocsinMap = map; // for whoever measures
 
 function begin(world) {
   byId("no-city").hidden = true;
@@ -66,7 +65,6 @@ byId("layers").addEventListener("change", ({ target }) => map.show(target.name, 
 fill(document.querySelector(".zoom"),
   el("button", { onclick: () => map.zoom(1.4), "aria-label": "Closer" }, "+"),
   el("button", { onclick: () => map.zoom(1 / 1.4), "aria-label": "Farther away" }, "−"));
-byId("city-map").append(document.querySelector(".zoom"));
 onTheme(() => {
   map.redraw();
   showLegend();

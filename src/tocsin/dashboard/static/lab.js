@@ -30,7 +30,7 @@ function paper({ id, title, claims, figures }) {
     figures.length
       ? el("ul", { class: "figures" }, figures.map((name) => el("li", {}, el("a", { href: figureUrl(id, name), target: "_blank" }, el("img", { src: figureUrl(id, name), alt: label(name), loading: "lazy" }), label(name)))))
       : el("p", { class: "quiet small" }, "The figures are not here; ", el("code", {}, "make papers"), " draws them."),
-    el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `Claims of ${title}` }, el("table", {},
+    el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": `Claims of ${title}` }, el("table", {},
       el("thead", {}, el("tr", {}, ["Section", "Claim", "Published", "Measured", "Agrees"].map((name) => el("th", { scope: "col" }, name)))),
       el("tbody", {}, claims.map(claim)))),
   ];
@@ -81,7 +81,7 @@ function show() {
   const { schemes, names, seconds } = last;
   write(byId("took"), `simulated in ${decimal(seconds)} s`);
   const cell = (text) => el("td", { class: "number" }, text);
-  fill(byId("result"), el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Results" }, el("table", { id: "schemes" },
+  fill(byId("result"), el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Results" }, el("table", { id: "schemes" },
     el("thead", {}, el("tr", {}, ["Scheme", "cov, second half", "Highest load", "Migrations", "Plans"].map((name, at) => el("th", { scope: "col", class: at ? "number" : null }, name)))),
     el("tbody", {}, schemes.map((one, at) => el("tr", {}, el("th", { scope: "row" }, el("span", { class: "chip", style: { "--c": palette()[at] } }), names[at]), cell(decimal(one.mean_cov, 3)), cell(rate(one.peak)), cell(count(one.migrations)), cell(count(one.plans))))))));
   byId("study-cov").hidden = byId("study-max").hidden = false;

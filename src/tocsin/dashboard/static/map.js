@@ -8,6 +8,7 @@
 import { isDark, palette, token } from "./palette.js";
 
 const REPORT_S = 20; // how long a report is seen
+const RING_S = 2; // how long a ring grows around a severe one
 const CELLS = 56; // of the regions, across
 const NOWHERE = 255;
 
@@ -21,15 +22,15 @@ export class CityMap {
   #placed = null; // a byte a person
   #numbers = []; // of brokers, in the palette
   #image = null;
+  #sketch = document.createElement("canvas").getContext("2d"); // regions, a pixel a cell
   #reports = [];
   #marks = [];
   #isDirty = true;
-  #frames = [];
   #shows = { people: true, regions: true, shelters: true, reports: true };
 
   constructor(box, { onpick = null } = {}) {
     this.#box = box;
-    this.#layers = ["base", "regions", "people", "marks"].map((name) => {
+    this.#layers = ["base", "regions", "people", "names", "marks"].map((name) => {
       const canvas = document.createElement("canvas");
       canvas.className = `layer ${name}`;
       canvas.setAttribute("aria-hidden", "true");
@@ -49,11 +50,6 @@ export class CityMap {
 
   get world() {
     return this.#world;
-  }
-
-  /** Milliseconds between the last frames, newest last. */
-  get frames() {
-    return this.#frames;
   }
 
   setWorld(world) {
@@ -199,8 +195,6 @@ export class CityMap {
   // --- drawing ----------------------------------------------------------------------------------------------
 
   #draw(now) {
-    this.#frames.push(now);
-    if (this.#frames.length > 3_600) this.#frames.shift();
     if (!this.#world || !this.#image) return;
     if (this.#isDirty) this.#drawRegions();
     if (this.#people.to) this.#drawPeople(now);
@@ -241,8 +235,7 @@ export class CityMap {
     context.stroke();
     context.restore();
     for (const [rank, colour, width] of [[0, street, 1], [1, street, 1.8], [2, road, 2.6]]) this.#streets(context, rank, colour, width / factor);
-    context.setTransform(1, 0, 0, 1, 0, 0);
-    this.#names(context);
+    this.#drawNames(this.#layers[3]);
   }
 
   #streets(context, rank, colour, width) {
@@ -259,7 +252,8 @@ export class CityMap {
     context.stroke();
   }
 
-  #names(context) {
+  #drawNames(context) {
+    this.#clear(context);
     if (this.#shows.shelters) {
       context.fillStyle = token("accent");
       for (const [, x, y] of this.#world.shelters) {
@@ -291,16 +285,20 @@ export class CityMap {
     const [wide, high] = this.#world.size_m;
     const down = Math.round((CELLS * high) / wide);
     const most = this.#busiest(present, CELLS, down);
-    const colours = palette();
+    const colours = palette().map(packed);
+    const small = new ImageData(CELLS, down);
+    const pixels = new Uint32Array(small.data.buffer);
+    most.forEach((broker, cell) => {
+      const line = down - 1 - Math.floor(cell / CELLS);
+      if (broker >= 0) pixels[line * CELLS + (cell % CELLS)] = colours[this.#numbers[broker] % colours.length];
+    });
+    this.#sketch.canvas.width = CELLS;
+    this.#sketch.canvas.height = down;
+    this.#sketch.putImageData(small, 0, 0);
     const [left, bottom] = this.#origin();
     const factor = this.#factor();
-    const [width, height] = [(wide * factor) / CELLS, (high * factor) / down];
-    context.globalAlpha = isDark() ? 0.22 : 0.2;
-    most.forEach((broker, cell) => {
-      if (broker < 0) return;
-      context.fillStyle = colours[this.#numbers[broker] % colours.length];
-      context.fillRect(left + (cell % CELLS) * width, bottom - (Math.floor(cell / CELLS) + 1) * height, width + 0.5, height + 0.5);
-    });
+    context.globalAlpha = isDark() ? 0.34 : 0.3;
+    context.drawImage(this.#sketch.canvas, left, bottom - high * factor, wide * factor, high * factor);
     context.globalAlpha = 1;
   }
 
@@ -364,22 +362,24 @@ export class CityMap {
   }
 
   #drawMarks(now) {
-    const context = this.#layers[3];
+    const context = this.#layers[4];
     this.#clear(context);
     const factor = this.#factor();
     this.#reports = this.#reports.filter(({ at }) => now - at < REPORT_S * 1000);
     if (this.#shows.reports) {
       context.strokeStyle = drawn("bad");
       context.fillStyle = drawn("bad");
-      for (const { x, y, radius, at } of this.#reports) {
-        const age = (now - at) / (REPORT_S * 1000);
+      for (const { x, y, radius, severity, at } of this.#reports) {
+        const age = (now - at) / 1000;
         const [px, py] = this.#at(x, y);
-        context.globalAlpha = 0.75 * (1 - age);
-        context.lineWidth = 1.4;
+        const size = 1 + severity / 2;
+        context.globalAlpha = 0.85 * (1 - age / REPORT_S);
+        context.fillRect(px - size / 2, py - size / 2, size, size);
+        if (age >= RING_S || severity < 3) continue;
+        context.globalAlpha = 0.6 * (1 - age / RING_S);
         context.beginPath();
-        context.arc(px, py, Math.max(3, radius * factor * Math.min(1, age * 8)), 0, 2 * Math.PI);
+        context.arc(px, py, Math.max(2, (radius * factor * age) / RING_S), 0, 2 * Math.PI);
         context.stroke();
-        context.fillRect(px - 2, py - 2, 4, 4);
       }
       context.globalAlpha = 1;
     }

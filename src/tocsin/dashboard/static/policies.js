@@ -73,7 +73,7 @@ function show(target, { brokers, users, streams, pinned, now, trials }) {
   const rows = [row("as it is", now, null), ...trials.map((trial) => row(trial.policy, trial.after, trial, best))];
   fill(target,
     el("p", { class: "quiet small" }, `${count(users)} people with ${count(streams)} streams at ${count(brokers)} brokers; ${count(pinned)} of them stay where they are for now.`),
-    el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Comparison of policies" },
+    el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Comparison of policies" },
       el("table", { id: "trials" },
         el("thead", {}, el("tr", {}, ["Policy", "Highest load", "Of the least possible", "cov", "Load in all", "Moves", "Took", "Ended"].map((name, at) => el("th", { scope: "col", class: at && at < 7 ? "number" : null }, name)))),
         el("tbody", {}, rows))));

@@ -1,0 +1,77 @@
+"""Line plots as SVG text: a few numbers in, a picture out, no library."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+WIDTH, HEIGHT = 920.0, 240.0
+LEFT, RIGHT, TOP, BOTTOM = 64.0, 12.0, 28.0, 26.0
+TICKS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    name: str
+    y: Sequence[float]
+    colour: str
+
+
+def plot(title: str, x: Sequence[float], lines: Sequence[Line]) -> str:
+    """All lines over seconds ``x``, from zero to a round number above the highest value."""
+    top = round_up(max((value for line in lines for value in line.y), default=1.0))
+    right = max(x[-1], 1e-9)
+
+    def at(value: float, second: float) -> tuple[float, float]:
+        across = LEFT + (WIDTH - LEFT - RIGHT) * second / right
+        return across, HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * value / top
+
+    drawn = "".join(_path(line, [at(value, s) for value, s in zip(line.y, x, strict=True)]) for line in lines)
+    return (
+        f"<section><h2>{escape(title)}</h2>"
+        f'<svg viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" aria-label="{escape(title)}">'
+        f"{''.join(_grid(top, right))}{drawn}{''.join(_legend(lines))}</svg></section>\n"
+    )
+
+
+def round_up(value: float) -> float:
+    """The next of 1, 2, 5, 10, 20, 50 … that is not below."""
+    if value <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(step * power for step in (1.0, 2.0, 5.0, 10.0) if step * power >= value * (1 - 1e-12))
+
+
+def short(value: float) -> str:
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:g}{unit}"
+    return f"{value:g}"
+
+
+def _path(line: Line, points: Sequence[tuple[float, float]]) -> str:
+    steps = " ".join(f"{'M' if number == 0 else 'L'}{px:.1f} {py:.1f}" for number, (px, py) in enumerate(points))
+    return f'<path d="{steps}" fill="none" stroke="{line.colour}" stroke-width="2"/>'
+
+
+def _grid(top: float, right: float) -> Iterable[str]:
+    for number in range(TICKS + 1):
+        share = number / TICKS
+        y = HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share
+        yield f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e3e6e2"/>'
+        yield _text(LEFT - 8, y + 4, short(top * share), "end")
+        yield _text(LEFT + (WIDTH - LEFT - RIGHT) * share, HEIGHT - 6, f"{right * share:.0f} s", "middle")
+
+
+def _legend(lines: Sequence[Line]) -> Iterable[str]:
+    step = (WIDTH - LEFT) / max(1, len(lines))
+    for number, line in enumerate(lines):
+        x = LEFT + number * min(step, 130.0)
+        yield f'<rect x="{x}" y="6" width="11" height="11" rx="2" fill="{line.colour}"/>'
+        yield _text(x + 16, 16, line.name, "start")
+
+
+def _text(x: float, y: float, text: str, anchor: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="12" fill="#55625e">{escape(text)}</text>'

@@ -1,0 +1,76 @@
+"""A run as one HTML file that needs nothing else: what was said of it, tables, and plots as pictures in the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from itertools import cycle
+from typing import Any
+
+from tocsin.dashboard.plot import Line, plot
+
+COLOURS = (
+    "#332288", "#cc6677", "#117733", "#c8a415", "#3e9fd0", "#882255", "#2f9c8c", "#8a8a1f", "#aa4499", "#8c4b1f",
+)  # fmt: skip
+ACCENT, INK = "#0b6e69", "#17211f"
+STYLE = """
+body { font: 16px/1.55 system-ui, "DejaVu Sans", sans-serif; color: #17211f; background: #f5f6f4; margin: 0;
+  font-variant-numeric: tabular-nums; }
+main { max-width: 1000px; margin: 0 auto; padding: 2rem 1.25rem; display: grid; gap: 1rem; }
+h1 { font-size: 1.9rem; margin: 0; } h2 { font-size: 1.15rem; margin: 0 0 .5rem; } p { margin: .3rem 0; }
+section { background: #fff; border: 1px solid #d9ddd8; border-radius: 10px; padding: 1.1rem 1.25rem; overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; } th { text-align: left; color: #55625e; font-weight: 500; }
+th, td { padding: .35rem .8rem .35rem 0; border-bottom: 1px solid #e3e6e2; } .n { text-align: right; }
+svg { width: 100%; height: auto; } .soft { color: #55625e; } .bad { color: #b3261e; }
+"""
+
+
+def page(title: str, lead: str, sections: Iterable[str]) -> str:
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head>\n<body>'
+        f'<main><header><h1>{escape(title)}</h1><p class="soft">{escape(lead)}</p></header>\n'
+        f"{''.join(sections)}</main></body>\n</html>\n"
+    )
+
+
+def said(title: str, lines: Sequence[str], *, is_bad: bool = False) -> str:
+    paragraphs = "".join(f"<p{' class=bad' if is_bad else ''}>{escape(line)}</p>" for line in lines)
+    return f"<section><h2>{escape(title)}</h2>{paragraphs}</section>\n"
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Numbers, and texts that begin with one, stand right."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    return f"<section><h2>{escape(title)}</h2><table><tr>{head}</tr>{body}</table></section>\n"
+
+
+def plots(past: Mapping[str, Any]) -> list[str]:
+    """What the dashboard has seen: loads, balance, people."""
+    began = past["at"][0] if past["at"] else 0.0
+    x = [at - began for at in past["at"]]
+    if len(x) < 2:
+        return []
+    brokers = list(past["brokers"].items())
+
+    def by_broker(values: Any) -> list[Line]:
+        colours = cycle(COLOURS)
+        return [Line(name, values(columns), colour) for (name, columns), colour in zip(brokers, colours, strict=False)]
+
+    loads = by_broker(lambda columns: _sums(columns["bytes_in"], columns["bytes_out"]))
+    return [
+        plot("Load by broker, bytes a second", x, loads),
+        plot("Highest and mean load", x, [Line("highest", past["maximum"], ACCENT), Line("mean", past["mean"], INK)]),
+        plot("Balance: cov of the loads", x, [Line("cov", past["cov"], ACCENT)]),
+        plot("People online by broker", x, by_broker(lambda columns: columns["online"])),
+    ]
+
+
+def _sums(*columns: Sequence[float]) -> list[float]:
+    return [sum(values) for values in zip(*columns, strict=True)]
+
+
+def _cell(value: object) -> str:
+    text = f"{value:,}" if isinstance(value, int) else str(value)
+    return f"<td{' class=n' if text[:1].isdigit() or text == '–' else ''}>{escape(text)}</td>"

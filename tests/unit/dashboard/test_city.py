@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from base64 import b64decode
+
+import numpy as np
+import pytest
+
+from tocsin.dashboard import city
+from tocsin.dashboard.replay import Replay, evenly
+from tocsin.dashboard.stage import Stage
+from tocsin.errors import BadArgument
+from tocsin.scenarios import recording
+from tocsin.scenarios.city import Scenario
+
+
+def test_people_are_two_numbers_of_sixteen_bits_each() -> None:
+    found = city.people(1.0, [0.0, 5_000.0, 10_000.0, 99_999.0], [0.0, 4_000.0, 8_000.0, -5.0], (10_000, 8_000))
+    packed = np.frombuffer(b64decode(found["xy"]), "<u2").reshape(-1, 2).tolist()
+    assert packed == [[0, 0], [32_768, 32_768], [65_535, 65_535], [65_535, 0]]
+
+
+def test_whose_broker_is_not_known_is_nowhere() -> None:
+    found = city.placed(3, {"u00001": "b", "u00002": "unknown", "else": "a"}, ["a", "b"])
+    assert (found["brokers"], list(b64decode(found["of"]))) == (["a", "b"], [255, 1, 255])
+
+
+def test_where_people_are_is_told_when_it_has_changed() -> None:
+    stage = Stage()
+    assert stage.place({}, ["a"]) is None
+    stage.scene = city.Scene(people=1)
+    assert stage.place({"u00000": "a"}, ["a"]) is not None
+    assert stage.place({"u00000": "a"}, ["a"]) is None
+    assert stage.place({}, ["a"]) is not None
+
+
+def test_a_recording_is_played_second_by_second(tmp_path) -> None:
+    path = tmp_path / "city.jsonl"
+    scene = Scenario(people=40, subscribers=5, speed=10.0, size_m=(3_000, 2_000), districts=3, shelters=5)
+    scene.record(path, 4.0)
+    replay = Replay(path, brokers=3)
+    moments = list(replay.moments())
+    assert [moment.t for moment in moments] == [0.0, 1.0, 2.0, 3.0]
+    assert replay.scene.people == 40
+    assert {len(moment.placed) for moment in moments} == {40}
+    for moment in moments:
+        assert sum(broker.online for broker in moment.sample.brokers) == 40
+    assert any(moment.reports for moment in moments)
+
+
+def test_only_recordings_of_the_city_are_played(tmp_path) -> None:
+    recording.record(tmp_path / "other.jsonl", [], {"scenario": "market"})
+    with pytest.raises(BadArgument, match="one of the city"):
+        Replay(tmp_path / "other.jsonl")
+
+
+def test_nobody_has_more_than_its_share() -> None:
+    ways = np.array([[1.0, 9.0, 9.0]] * 7)
+    assert sorted(np.bincount(evenly(ways)).tolist()) == [1, 3, 3]

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from worlds import broker, sample
+
+from tocsin.dashboard.history import Events, History
+
+
+def test_the_past_has_zeros_where_a_broker_was_not_there() -> None:
+    history = History(10)
+    history.add(sample(1, broker("a", 100.0)))
+    history.add(sample(2, broker("a", 50.0), broker("b", 10.0)))
+    past = history.past()
+    assert (past.n, past.at) == (2, [1.0, 2.0])
+    assert past.brokers["b"].bytes_out == [0, 8]
+    assert past.brokers["a"].bytes_in == [20, 10]
+
+
+def test_only_so_many_samples_are_kept() -> None:
+    history = History(2)
+    for n in range(5):
+        history.add(sample(n))
+    assert history.past().at == [3.0, 4.0]
+
+
+def test_news_are_what_is_new_or_has_changed() -> None:
+    events = Events("id", kept=2)
+    assert events.note([{"id": 2, "state": "planned"}, {"id": 1, "state": "done"}]) == [
+        {"id": 1, "state": "done"},
+        {"id": 2, "state": "planned"},
+    ]
+    assert events.note([{"id": 2, "state": "done"}, {"id": 1, "state": "done"}]) == [{"id": 2, "state": "done"}]
+    assert [one["id"] for one in events.note([{"id": 3, "state": "planned"}])] == [3]
+    assert [one["id"] for one in events.all] == [2, 3]
+
+
+def test_a_page_that_opens_gets_all_that_is_remembered() -> None:
+    history = History(5)
+    news = history.moves.note([{"id": "m1"}])
+    history.add(sample(1, moves=news))
+    history.add(sample(2, moves=history.moves.note([{"id": "m1"}])))
+    now = history.past().now
+    assert now is not None
+    assert now.moves == [{"id": "m1"}]
