@@ -50,10 +50,11 @@ def _address(root: Path, demo: subprocess.Popen[bytes]) -> tuple[str, bytes]:
         url = load(root / "tocsin.toml").http.allowed_origins.split()[0]
         token = mint(secret, "photographer", ["read"], 60)
         try:
-            if httpx.get(f"{url}/api/city", headers={"Authorization": f"Bearer {token}"}).status_code == 200:
-                return url, secret
+            found = httpx.get(f"{url}/api/city", headers={"Authorization": f"Bearer {token}"})
         except httpx.HTTPError:
             continue
+        if found.status_code == 200 and found.json()["world"] is not None:
+            return url, secret
     raise SystemExit("the demonstration did not start")
 
 

@@ -17,7 +17,7 @@ from tocsin.dashboard.entering import Door
 from tocsin.dashboard.history import Past
 from tocsin.dashboard.lab import Lab, StudyAsked, StudyShown
 from tocsin.dashboard.stage import Stage
-from tocsin.errors import NotFound, Refused
+from tocsin.errors import Refused
 from tocsin.tokens import Principal
 from tocsin.web.auth import Who
 from tocsin.web.bodies import read_json
@@ -139,9 +139,8 @@ async def channels(dashboard: Shared, who: Who) -> Response:
 
 @guarded.get("/api/city", **operation(summary="The city on the map"))
 async def show_city(dashboard: Shared) -> Response:
-    if (shown := dashboard.stage.shown) is None:
-        raise NotFound("city", "on the map")
-    return reply(shown | {"position": dashboard.positions.get(city.TOPIC)})
+    """``world`` is null where there is none."""
+    return reply({"position": dashboard.positions.get(city.TOPIC), "world": dashboard.stage.shown})
 
 
 @guarded.put("/api/city", **operation(takes=Scene, status=204, summary="Put a city on the map"))

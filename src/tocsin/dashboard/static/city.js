@@ -13,8 +13,9 @@ const map = new CityMap(byId("city-map"));
 let brokers = [];
 let regionsAt = 0;
 
-function begin(world) {
-  byId("no-city").hidden = true;
+function begin({ world }) {
+  byId("no-city").hidden = world !== null;
+  if (world === null) return;
   map.setWorld(world);
   if (world.placed) place(world.placed);
 }
@@ -70,7 +71,7 @@ onTheme(() => {
   showLegend();
 });
 await open();
-follow("city", "/api/city", begin, take, () => (byId("no-city").hidden = false)).catch((problem) => {
+follow("city", "/api/city", begin, take).catch((problem) => {
   setState("lost", "no data");
   byId("no-city").hidden = false;
   write(byId("no-city"), problem.message);

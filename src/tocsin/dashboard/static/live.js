@@ -20,11 +20,8 @@ async function connected() {
   return session;
 }
 
-/**
- * `begin` is asked for the past at `path`, and again after a gap; `take` gets every message after it. Where the past
- * is not there yet (404), `missing` hears so and live begins now.
- */
-export async function follow(topic, path, begin, take, missing = () => {}) {
+/** `begin` gets the past that `path` has, and again after a gap; `take` gets every message after it. */
+export async function follow(topic, path, begin, take) {
   for (;;) {
     let position = null;
     try {
@@ -32,12 +29,9 @@ export async function follow(topic, path, begin, take, missing = () => {}) {
       position = found.position ?? null;
       begin(found);
     } catch (problem) {
-      if (problem.status === 401) {
-        await logIn(problem.message);
-        continue;
-      }
-      if (problem.status !== 404) throw problem;
-      missing(problem);
+      if (problem.status !== 401) throw problem;
+      await logIn(problem.message);
+      continue;
     }
     if (await untilGap(topic, position, take)) return;
   }

@@ -159,11 +159,10 @@ function noteLink(text) {
 async function start() {
   channels = (await ask("/api/channels")).channels;
   showChannels();
-  ask("/api/city").then((world) => {
-    byId("no-map").hidden = true;
-    map.setWorld(world);
-    showPlace();
-  }, () => {});
+  const { world } = await ask("/api/city");
+  byId("no-map").hidden = world !== null;
+  if (world !== null) map.setWorld(world);
+  showPlace();
   session = await connect({ coordinator: addresses.coordinator, token: token(), user: claims().sub ?? "local", onstate: heard, settings: { backoffMaxMs: 5_000 } });
   byId("subscribe-button").disabled = false;
   for (const { id, target } of await session.held()) if (target.kind === "channel") await add(target, id).catch((problem) => say(problem.message, { isBad: true }));
