@@ -38,7 +38,7 @@ def test_a_peer_that_stalls_loses_nothing_that_its_outbox_holds():
 
 def test_a_peer_whose_outbox_is_full_is_closed_and_not_shed():
     async def scenario():
-        async with world(**SIZES, peer_outbox_bytes=1_000_000) as w, w.client(max_queue=1) as peer:
+        async with world(**SIZES, peer_outbox_bytes=1_000_000) as w, w.client(max_queue=1, close_timeout=0.1) as peer:
             await peer.login("b2", topic("big"), capabilities=AS_PEER)
             peer.socket.transport.pause_reading()
             for _ in range(400):
