@@ -30,7 +30,8 @@ guarded = APIRouter(tags=["dashboard"])
 class Source(Protocol):
     """Where samples come from: the running system, or a recording."""
 
-    channels: list[dict[str, Any]]
+    @property
+    def channels(self) -> list[dict[str, Any]]: ...
 
     def past(self) -> Past: ...
 

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import pytest
+
+from tocsin.dashboard.lab import SchemeAsked, StudyAsked
+from tocsin.dashboard.plot import Line, plot, round_up
+from tocsin.dashboard.report import page, plots, table
+from tocsin.dashboard.studying import answer
+
+
+def test_a_study_has_curves_of_each_scheme() -> None:
+    asked = StudyAsked([SchemeAsked()], subscribers=50, brokers=2, duration_s=120)
+    shown = answer(asked).schemes[0]
+    assert (shown.name, shown.migrations, len(shown.loads)) == ("nearest, no balancing", 0, 2)
+    assert len(shown.minutes) == len(shown.cov) == len(shown.loads[0]) == 120
+
+
+@pytest.mark.parametrize(("value", "expected"), [(0, 1), (1, 1), (1.2, 2), (3, 5), (51, 100), (4200, 5000)])
+def test_the_top_of_a_plot_is_a_round_number(value: float, expected: float) -> None:
+    assert round_up(value) == expected
+
+
+def test_a_report_needs_nothing_else_and_shows_no_markup_of_others() -> None:
+    past = {
+        "at": [5.0, 6.0], "cov": [0.0, 0.1], "maximum": [1, 2], "mean": [1, 1],
+        "brokers": {"<b>": {"bytes_in": [1, 1], "bytes_out": [2, 2], "online": [0, 1]}},
+    }  # fmt: skip
+    made = page("A <run>", "lead", [*plots(past), table("T", ["a"], [["<script>"], [1234]])])
+    assert made.count("<svg") == 4
+    assert "<script" not in made
+    assert "1,234" in made
+    assert "&lt;b&gt;" in made
+    assert "http" not in made
+
+
+def test_a_line_goes_from_the_left_to_the_right() -> None:
+    drawn = plot("x", [0.0, 10.0], [Line("l", [0.0, 5.0], "#000")])
+    assert 'd="M64.0 214.0 L908.0 28.0"' in drawn
