@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -110,8 +111,8 @@ def _live(
     if min(seeds, beside) < 1:
         raise BadArgument("--seeds, --beside", "numbers from 1 on", (seeds, beside))
     labels = live.labels_of(figures)
-    chosen = {"speed": compress, "reports": reports}
-    experiment = Experiment(**{name: value for name, value in chosen.items() if value is not None})
+    experiment = Experiment() if compress is None else Experiment(speed=compress)
+    experiment = experiment if reports is None else replace(experiment, reports=reports)
     note(experiment.told())
     with ended_by_signals():
         measured = uvloop.run(live.measure(experiment, labels, seeds, beside, note))
@@ -121,8 +122,6 @@ def _live(
 
 
 def _study(path: Path, out: Path, figures: list[int] | None, seeds: int | None, spark: str | None) -> list[Path]:
-    from dataclasses import replace
-
     from tocsin.lab import study
 
     if figures:

@@ -66,12 +66,13 @@ async def measure(
 
 async def _warm_up(world: World, experiment: Experiment) -> Stage:
     """A short run for a few people, so that Spark has compiled what it runs and nobody measures that."""
+    part_s = experiment.city_s * WARM_UP / 5
     short = replace(
         experiment,
         subscribers=min(WARM_UP_PEOPLE, experiment.subscribers),
         reports=max(1, round(experiment.reports * WARM_UP)),
         minutes=experiment.minutes * WARM_UP,
-        timetable=Timetable(*[experiment.city_s * WARM_UP / 5] * 2),
+        timetable=Timetable(login_s=part_s, subscribe_s=part_s),
     )
     stage = Stage(world, short, list(short.scenario(0).events(short.run_s)), ["RR No LB"])
     await stage.play()
@@ -86,8 +87,8 @@ def reproduce(measured: Measured, experiment: Experiment, out: Path, figures: Se
     drawn, beside = out / "debs19-live", simulated.runs(jobs, seeds)
     files = figures5to12.draw(runs, drawn, tuple(figures) or NUMBERS, beside, f"Live: {experiment.told()}")
     files += cost.draw([notes for seeds in measured.values() for notes in seeds], drawn)
-    claims = held.claims(runs, measured, experiment) if set(EVERY) <= set(runs) else []
-    return Reproduced(report.write(out, claims, whole="debs19" if claims else None, live=True), files)
+    whole = "debs19" if set(EVERY) <= set(runs) else None
+    return Reproduced(report.write(out, held.claims(runs, measured, experiment), whole=whole, live=True), files)
 
 
 def _line(notes: Notes, experiment: Experiment) -> str:

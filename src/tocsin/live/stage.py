@@ -36,7 +36,7 @@ class Stage:
             Company(world, system, experiment, label, self._where)
             for system, label in zip(world.systems, labels, strict=False)
         ]
-        self._pace, self._lag_s = Pace(), 0.0
+        self._pace, self._lag_s, self._batches = Pace(), 0.0, 0
         self._progress = MovingRate(experiment.window_s, time.monotonic())
 
     async def play(self) -> list[Notes]:
@@ -69,7 +69,8 @@ class Stage:
             self._progress.add(self._pace.advance(now - last, lag_s) - before, now)
             last = now
             for dataset, records in self._due():
-                await self._world.append(dataset, records, f"{began:.3f}-{before:.3f}-{dataset}")
+                self._batches += 1
+                await self._world.append(dataset, records, f"{began:.3f}-{self._batches}")
                 if dataset == "UserLocations":
                     self._where.update({record["user"]: (record["x"], record["y"]) for record in records})
 
