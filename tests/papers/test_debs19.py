@@ -23,6 +23,7 @@ from tocsin.policies.multistage.sdm import Sdm
 
 SEED = 1
 DIFFERS = {
+    "Migrating a subscriber is lightweight",
     "The shuffle reconfigures quickly",
     "With α = 0.05 LDM is as good as GSH after a while",
 }
