@@ -56,8 +56,11 @@ class Keeping:
     def admit(self, name: str, broker: str) -> None:
         """A broker let the user in without asking, which is later than what we decided before.
 
-        It stays there, unless it is online where we placed it: then that assignment is the later one.
+        It stays there, unless it is online where we placed it: then that assignment is the later one. Who would be one
+        too many is not kept, and served there while it is online: a report has to be taken whatever it tells.
         """
+        if self._is_too_many(name):
+            return
         user = self._made(name)
         if user.broker == broker:
             return
@@ -158,7 +161,10 @@ class Keeping:
                 self.remove(user.name)
 
     def _made(self, name: str) -> User:
-        world = self._world
-        if name not in world.users and len(world.users) >= world.rules.max_users:
-            raise LimitExceeded("users", world.rules.max_users)
-        return world.users.add(name, world.now)
+        if self._is_too_many(name):
+            raise LimitExceeded("users", self._world.rules.max_users)
+        return self._world.users.add(name, self._world.now)
+
+    def _is_too_many(self, name: str) -> bool:
+        users = self._world.users
+        return name not in users and len(users) >= self._world.rules.max_users

@@ -31,7 +31,6 @@ from tocsin.coordinator.placing import Placing
 from tocsin.coordinator.plans import ChosenBalancing, ChosenPolicy, PlanKind
 from tocsin.coordinator.rules import Rules
 from tocsin.coordinator.world import Did, Told, World
-from tocsin.errors import LimitExceeded
 from tocsin.policies.base import PlacementPolicy
 from tocsin.policies.registry import placement_policy
 from tocsin.protocol.coordination import Outcome, Report
@@ -121,10 +120,7 @@ class State:
 
     def _take(self, name: str, report: Report) -> None:
         for user in report.admitted:
-            try:
-                self.keeping.admit(user, name)
-            except LimitExceeded:
-                continue
+            self.keeping.admit(user, name)
         for kept in report.kept:
             self.keeping.take(kept, name)
         for one in report.acknowledged:

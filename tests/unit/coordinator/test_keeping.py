@@ -132,6 +132,24 @@ def test_users_are_bounded():
     assert "bob" not in made.state.world.users
 
 
+@pytest.mark.parametrize(
+    "told",
+    [
+        pytest.param({"admitted": ["bob"], "holdings": [Holding("bob", ["s"])]}, id="who is online"),
+        pytest.param({"kept": [Kept("bob", "1", wanted("1"))]}, id="who subscribed"),
+    ],
+)
+def test_a_report_of_one_user_too_many_is_taken_for_the_rest(told: dict[str, list[object]]):
+    made = Story("a", max_users=1)
+    made.place("ann")
+    made.keep("ann", "1")
+    made.pass_time(2.0)
+    made.report("a", acknowledged=[Acknowledged("ann", "1", "05")], **told)
+    assert ("bob" in made.state.world.users, subscriptions(made, "ann")) == (False, {"1": "05"})
+    made.pass_time(2.0)
+    assert made.state.world.brokers["a"].state == "live"
+
+
 def test_ending_what_is_not_there_is_told():
     made = Story("a")
     with pytest.raises(NotFound, match="no user"):
