@@ -23,6 +23,7 @@ from tocsin.dashboard.samples import BrokerSample, ChannelSample, ClusterSample,
 
 RATE_WINDOW_S, LOSS_WINDOW_S = 10.0, 60.0
 SHOWN_MOVES, SHOWN_DECISIONS = 100, 50
+SELDOM = 5  # every so many samples
 _NOTHING_DECIDED = "nothing"
 
 
@@ -44,6 +45,7 @@ class Sampler:
         self._watch = Watch(Budgets.of(settings))
         self._rates, self._losses = Growth(RATE_WINDOW_S), Growth(LOSS_WINDOW_S)
         self._problems: list[str] = []
+        self._kept: dict[str, Any] = {}
         self._n = 0
 
     async def run(self) -> None:
@@ -59,9 +61,9 @@ class Sampler:
         self._problems, self._n, at = [], self._n + 1, time.time()
         found = await asyncio.gather(
             self._ask(self._coordinator, "/brokers"),
-            self._ask(self._coordinator, "/policies"),
+            self._now_and_then("/policies"),
             self._ask(self._coordinator, f"/decisions?limit={SHOWN_DECISIONS}"),
-            self._ask(self._coordinator, "/plans"),
+            self._now_and_then("/plans"),
             self._ask(self._coordinator, f"/moves?limit={SHOWN_MOVES}"),
             self._ask(self._cluster, "/status"),
             self._ask(self._cluster, "/channels"),
@@ -104,6 +106,12 @@ class Sampler:
     async def _ask(self, url: str, path: str, **query: Any) -> Any:
         body = await self._get(url, path, **query)
         return None if body is None else msgspec.json.decode(body)
+
+    async def _now_and_then(self, path: str) -> Any:
+        """What costs the coordinator more than it changes; the last answer in between."""
+        if self._n % SELDOM == 1 or self._kept.get(path) is None:
+            self._kept[path] = await self._ask(self._coordinator, path)
+        return self._kept[path]
 
     async def _counters(self, url: str, wanted: frozenset[str]) -> dict[str, float]:
         body = await self._get(url, "/metrics")

@@ -156,7 +156,7 @@ export class CityMap {
   }
 
   #wheeled(event) {
-    if (!this.#world) return;
+    if (!this.#world || !event.ctrlKey) return; // without it the page scrolls
     event.preventDefault();
     this.zoom(event.deltaY < 0 ? 1.25 : 0.8);
   }

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx
+
+from tocsin.config import Dashboard
+from tocsin.dashboard.samples import Sample
+from tocsin.dashboard.sampling import Sampler
+from tocsin.system.ports import free_ports
+
+LOAD = {"model_in_per_s": 100.0, "model_out_per_s": 300.0, "loop_lag_s": 0.0}
+BROKER = {
+    "name": "b1", "url": "http://b1", "state": "live", "users": 3, "online": 2, "load": LOAD, "capacity": None,
+    "location": None,
+}  # fmt: skip
+CHANNEL = {
+    "name": "Near", "parameters": [], "mode": "continuous", "state": "running", "strategy": "index", "subscriptions": 5,
+    "backends": 2, "executions": 9, "lag_s": 0.0, "problem": None,
+}  # fmt: skip
+
+
+def answers(shed: float, results: float) -> dict[str, Any]:
+    return {
+        "http://c/brokers": {"brokers": [BROKER]},
+        "http://c/policies": {"placement": {"name": "nearest"}},
+        "http://c/decisions": {"decisions": [_decided(3.0), _decided(2.0), _decided(1.0)]},
+        "http://c/plans": {"plans": []},
+        "http://c/moves": {"moves": [{"id": "m1", "state": "done"}]},
+        "http://d/status": {"ready": True, "reason": "", "started_at": "", "spark": {}, "totals": {}},
+        "http://d/channels": {"channels": [CHANNEL]},
+        "http://d/metrics": f'tocsin_results_total{{channel="Near"}} {results}\n',
+        "http://b1/metrics": f"tocsin_broker_shed_total {shed}\ntocsin_broker_gaps_total 0.0\n",
+    }
+
+
+def _decided(at: float) -> dict[str, Any]:
+    return {"at": at, "action": "nothing", "reason": "balanced"}
+
+
+async def unheard(sample: Sample) -> None:
+    return
+
+
+async def sampled(*rounds: dict[str, Any]) -> list[Sample]:
+    """Samples of peers that give these answers, one round after the other."""
+    now = [rounds[0]]
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        found = now[0].get(f"{request.url.scheme}://{request.url.host}{request.url.path}")
+        if found is None:
+            return httpx.Response(503)
+        return httpx.Response(200, text=found) if isinstance(found, str) else httpx.Response(200, json=found)
+
+    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
+        sampler = Sampler(client, "http://c", "http://d", Dashboard(), unheard)
+        made = []
+        for one in rounds:
+            now[0] = one
+            made.append(await sampler.sample())
+    return made
+
+
+def test_what_grew_between_two_samples_is_told_as_rates_and_losses() -> None:
+    first, second = asyncio.run(sampled(answers(10.0, 100.0), answers(13.0, 160.0)))
+    assert (first.brokers[0].lost, second.brokers[0].lost) == (0, 3)
+    assert second.channels[0].results_per_s > 0
+    assert [alert.id for alert in second.alerts] == ["loss b1"]
+    assert second.figures.total == 400.0
+
+
+def test_only_news_are_told_and_the_same_nothing_once() -> None:
+    first, second = asyncio.run(sampled(answers(0.0, 0.0), answers(0.0, 0.0)))
+    assert ([one["at"] for one in first.decisions], len(first.moves)) == ([3.0], 1)
+    assert (second.decisions, second.moves) == ([], [])
+
+
+def test_who_does_not_answer_is_told_and_the_rest_stands() -> None:
+    cluster_away = {url: found for url, found in answers(0.0, 0.0).items() if not url.startswith("http://d")}
+    (sample,) = asyncio.run(sampled(cluster_away))
+    assert [broker.name for broker in sample.brokers] == ["b1"]
+    assert sample.problems == ["The data cluster at http://d answered 503."]
+    assert [alert.id for alert in sample.alerts] == ["cluster"]
+
+
+def test_nobody_is_there() -> None:
+    async def alone() -> Sample:
+        urls = [f"http://127.0.0.1:{port}" for port in free_ports([0, 0])]
+        async with httpx.AsyncClient() as client:
+            return await Sampler(client, *urls, Dashboard(), unheard).sample()
+
+    sample = asyncio.run(alone())
+    assert (sample.brokers, sample.channels, sample.cluster.is_ready) == ([], [], False)
+    assert len(sample.problems) == 2
