@@ -25,7 +25,7 @@ from tocsin.coordinator.choices import BalancingChoice, PolicyChoice
 from tocsin.coordinator.decisions import Decision, Trials, Waits
 from tocsin.coordinator.events import WantedMove
 from tocsin.coordinator.metrics import Metrics
-from tocsin.coordinator.sight import look
+from tocsin.coordinator.sight import Sight, look
 from tocsin.coordinator.world import World
 from tocsin.errors import Unavailable
 
@@ -101,15 +101,15 @@ class Balancer:
 
     async def compare(self, policies: Sequence[PolicyChoice]) -> Trials:
         """What each would do now; nothing is done."""
-        sight, now_s = look(self._world, self._clock.now()), self._clock.monotonic()
-        return (await self._apart(lambda decider: decider.compare(policies, sight, now_s))).trials
+        sight, choice, now_s = self._whole_sight(), self.choice, self._clock.monotonic()
+        return (await self._apart(lambda decider: decider.compare(choice, policies, sight, now_s))).trials
 
     async def rebalance(self, policy: PolicyChoice | None = None) -> Trials:
         """Do now what ``policy`` says, by default the one that migrates, whatever the thresholds."""
-        chosen = policy or self.choice.migrate or self.choice.shuffle or USUAL
         async with self._one:
-            sight, now_s = look(self._world, self._clock.now()), self._clock.monotonic()
-            tried = await self._apart(lambda decider: decider.ask(chosen, sight, now_s))
+            sight, choice, now_s = self._whole_sight(), self.choice, self._clock.monotonic()
+            chosen = policy or choice.migrate or choice.shuffle or USUAL
+            tried = await self._apart(lambda decider: decider.ask(choice, chosen, sight, now_s))
             decision = await self._begin(tried.decided) if tried.decided else None
         return msgspec.structs.replace(tried.trials, plan=decision.plan if decision else None)
 
@@ -122,6 +122,13 @@ class Balancer:
         from tocsin.coordinator.deciding import Decider
 
         return Decider(self._options.moves_per_plan, Random(self._world.rng.getrandbits(64)))
+
+    def _whole_sight(self) -> Sight:
+        """Unavailable while a broker has yet to report: it would be taken for empty, and be sent everybody."""
+        sight = look(self._world, self._clock.now())
+        if sight.unheard:
+            raise Unavailable(f"{Waits.UNHEARD}: {', '.join(sight.unheard)}; ask again in some seconds")
+        return sight
 
     async def _apart(self, work: Callable[[Decider], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: work(self._decider))

@@ -63,15 +63,15 @@ class Decider:
         verdict, self._memory = framework.decide(snapshot, self._memory, self._rng, now_s, loads)
         return _decided(sight.at, snapshot, verdict, 1000 * (self._timer() - started))
 
-    def compare(self, policies: Sequence[PolicyChoice], sight: Sight, now_s: float) -> Tried:
-        """What each of ``policies`` would do now."""
-        snapshot = self._seen(sight)
+    def compare(self, choice: BalancingChoice, policies: Sequence[PolicyChoice], sight: Sight, now_s: float) -> Tried:
+        """What each of ``policies`` would do now; ``choice`` is in force, and says for how long users rest."""
+        snapshot = self._seen(choice, sight)
         found = [self._tried(one, snapshot, now_s) for one in policies]
         return Tried(_trials(snapshot, found))
 
-    def ask(self, policy: PolicyChoice, sight: Sight, now_s: float) -> Tried:
+    def ask(self, choice: BalancingChoice, policy: PolicyChoice, sight: Sight, now_s: float) -> Tried:
         """What ``policy`` does now, whatever the framework's thresholds are; it may not raise the maximum either."""
-        snapshot = self._seen(sight)
+        snapshot = self._seen(choice, sight)
         plan, milliseconds = self._tried(policy, snapshot, now_s)
         is_wanted = plan.status is not Status.DISCARDED and len(plan) > 0
         if is_wanted:
@@ -103,7 +103,8 @@ class Decider:
         self._memory = self._memory.observed(snapshot, loads, now_s, framework.window_s, framework.trend_s)
         return True
 
-    def _seen(self, sight: Sight) -> Snapshot:
+    def _seen(self, choice: BalancingChoice, sight: Sight) -> Snapshot:
+        self._choose(choice)
         if not sight.capacities:
             raise Unavailable("no broker lives among which users could be balanced")
         return sight.snapshot(self._framework.rest_s)

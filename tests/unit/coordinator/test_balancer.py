@@ -235,6 +235,23 @@ def test_a_broker_that_has_not_reported_is_waited_for():
     run(story())
 
 
+def test_nobody_is_sent_to_a_broker_that_only_seems_empty():
+    async def story() -> None:
+        store = MemoryStore()
+        crowd = Crowd(store=store)
+        await crowd.begin()
+        again = Crowd(store=store)  # the coordinator starts again, and has heard of one broker alone
+        again.sims = crowd.sims
+        await again.service.register("a", again.sims["a"].registration().registration)
+        await again.service.report("a", again.sims["a"].report().report)
+        for ask in (again.service.balancer.rebalance(), again.service.balancer.compare([PolicyChoice("gsh")])):
+            with pytest.raises(Unavailable, match="a broker has not reported: b, c"):
+                await ask
+        assert again.plans() == []
+
+    run(story())
+
+
 def test_somebody_may_ask_for_a_plan_which_begins_a_cool_down():
     async def story() -> None:
         crowd = Crowd()
