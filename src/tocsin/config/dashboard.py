@@ -24,7 +24,8 @@ class Dashboard:
     insecure: bool = flag(False, "Everyone may see everything without a token; allowed on loopback only.")
     coordinator: str = text(
         "",
-        "Address of the coordinator, for the dashboard and for browsers; empty means the one in `[coordinator]`.",
+        "Address of the coordinator, for the dashboard and for browsers; empty means `client.coordinator`, or the one "
+        "in `[coordinator]`.",
         pattern=r"(https?://[^\s/]+)?",
         expected="http://host:port",
     )

@@ -3,7 +3,6 @@ the token of whoever sits before it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Protocol
 
@@ -17,6 +16,7 @@ from tocsin.dashboard.entering import Door
 from tocsin.dashboard.history import Past
 from tocsin.dashboard.lab import Lab, StudyAsked, StudyShown
 from tocsin.dashboard.stage import Stage
+from tocsin.dashboard.telling import SYSTEM, Speaker
 from tocsin.errors import Refused
 from tocsin.tokens import Principal
 from tocsin.web.auth import Who
@@ -51,8 +51,7 @@ class Dashboard:
     door: Door
     lab: Lab
     addresses: Addresses
-    tell: Callable[[dict[str, Any]], Any]
-    positions: Mapping[str, str]  # of the last publication of each topic: live goes on from there
+    speaker: Speaker
     limits: Limits = field(default_factory=Limits)
 
 
@@ -128,7 +127,7 @@ async def figure(paper: str, name: str, dashboard: Shared) -> Response:
 async def history(dashboard: Shared, who: Who) -> Response:
     """Needs the capability `read`."""
     check_reads(who)
-    return reply({"position": dashboard.positions.get("system"), "past": dashboard.source.past()})
+    return reply({"position": dashboard.speaker.positions.get(SYSTEM), "past": dashboard.source.past()})
 
 
 @guarded.get(
@@ -141,7 +140,7 @@ async def channels(dashboard: Shared, who: Who) -> Response:
 @guarded.get("/api/city", **operation(summary="The city on the map"))
 async def show_city(dashboard: Shared) -> Response:
     """``world`` is null where there is none."""
-    return reply({"position": dashboard.positions.get(city.TOPIC), "world": dashboard.stage.shown})
+    return reply({"position": dashboard.speaker.positions.get(city.TOPIC), "world": dashboard.stage.shown})
 
 
 @guarded.put("/api/city", **operation(takes=Scene, status=204, summary="Put a city on the map"))
@@ -149,7 +148,7 @@ async def set_city(request: Request, dashboard: Shared, who: Who) -> Response:
     """For who feeds it: needs the capability `publish:city`."""
     who.need("publish", city.TOPIC)
     await dashboard.stage.set(await read_json(request, Scene, dashboard.limits))
-    await dashboard.tell({"k": "world"})
+    await dashboard.speaker.city({"k": "world"})
     return Response(status_code=204)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 from tocsin.config import Dashboard
@@ -14,17 +14,16 @@ from tocsin.dashboard.replay import Replay
 from tocsin.dashboard.samples import ClusterSample, Sample, figures_of
 from tocsin.dashboard.sampling import Sampler
 from tocsin.dashboard.stage import Stage
-
-Tell = Callable[[dict[str, Any]], Awaitable[None]]
+from tocsin.dashboard.telling import Speaker
 
 
 class Live:
     """``is_watched``: somebody looks at the map."""
 
     def __init__(
-        self, sampler: Sampler, stage: Stage, tell: Tell, is_watched: Callable[[], bool], every_s: float
+        self, sampler: Sampler, stage: Stage, speaker: Speaker, is_watched: Callable[[], bool], every_s: float
     ) -> None:
-        self._sampler, self._stage, self._tell = sampler, stage, tell
+        self._sampler, self._stage, self._speaker = sampler, stage, speaker
         self._is_watched, self._every_s = is_watched, every_s
 
     @property
@@ -47,21 +46,14 @@ class Live:
                 continue
             brokers = [broker.name for broker in last.brokers if broker.is_serving]
             if placed := self._stage.place(await self._sampler.assignments(), brokers):
-                await self._tell(placed)
+                await self._speaker.city(placed)
 
 
 class Playing:
     """A recording in its own time, again and again from the beginning."""
 
-    def __init__(
-        self,
-        replay: Replay,
-        settings: Dashboard,
-        stage: Stage,
-        tell_sample: Callable[[Sample], Awaitable[None]],
-        tell_city: Tell,
-    ) -> None:
-        self._replay, self._stage, self._tell_sample, self._tell_city = replay, stage, tell_sample, tell_city
+    def __init__(self, replay: Replay, settings: Dashboard, stage: Stage, speaker: Speaker) -> None:
+        self._replay, self._stage, self._speaker = replay, stage, speaker
         self._history, self._watch = History(settings.history), Watch(Budgets.of(settings))
         self.channels: list[dict[str, Any]] = []
         self._n = 0
@@ -78,11 +70,11 @@ class Playing:
         began = time.monotonic()
         for moment in self._replay.moments():
             await asyncio.sleep(max(0.0, began + moment.t - time.monotonic()))
-            await self._tell_city(moment.people)
+            await self._speaker.city(moment.people)
             if placed := self._stage.place(dict(moment.placed), list(self._replay.brokers)):
-                await self._tell_city(placed)
+                await self._speaker.city(placed)
             if moment.reports is not None:
-                await self._tell_city(moment.reports)
+                await self._speaker.city(moment.reports)
             await self._sampled(moment.sample)
 
     async def _sampled(self, made: Sample) -> None:
@@ -100,4 +92,4 @@ class Playing:
             alerts=self._watch.look(at, made.brokers, figures, made.channels, cluster),
         )
         self._history.add(sample)
-        await self._tell_sample(sample)
+        await self._speaker.sample(sample)

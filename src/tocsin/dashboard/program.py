@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import httpx
-import msgspec
 import uvloop
 
 from tocsin.broker.app import create_app
@@ -31,21 +30,18 @@ from tocsin.dashboard.entering import Door, entrance
 from tocsin.dashboard.feeding import Live, Playing
 from tocsin.dashboard.lab import Lab
 from tocsin.dashboard.replay import Replay
-from tocsin.dashboard.samples import Sample
 from tocsin.dashboard.sampling import Sampler
 from tocsin.dashboard.stage import Stage
+from tocsin.dashboard.telling import Speaker
 from tocsin.jwks import verifier
 from tocsin.protocol.targets import topic_stream
 from tocsin.tls import trusting
-from tocsin.tokens import Principal, ensure_secret
+from tocsin.tokens import ensure_secret
 from tocsin.web.connection import ConnectionLimits
 
 log = logging.getLogger(__name__)
-SYSTEM = "system"
 NAME = "dashboard"
 CONNECTIONS = 32  # to those who are asked how they are
-_OURSELVES = Principal(NAME, ("publish:*",))
-_ENCODER = msgspec.json.Encoder()
 
 
 def run(config: Config, replay: Replay | None = None, on_ready: Callable[[str], None] = lambda url: None) -> None:
@@ -54,59 +50,68 @@ def run(config: Config, replay: Replay | None = None, on_ready: Callable[[str], 
 
 
 async def serve(config: Config, replay: Replay | None, on_ready: Callable[[str], None]) -> None:
-    secret, alone = ensure_secret(config.secret_path), lone(config)
-    hub = make_hub(alone.broker)
-    sources = Sources(alone, secret, hub)
-    keys = Keys(verifier(config.auth, secret), secret, config.auth.leeway)
-    core = Core(alone.broker, hub, sources.upstreams, sources.directory, keys)
-    origins = config.http.allowed_origins.split()
-    app = create_app(
-        core, sources.notices, [api.guarded], api.MESSAGES, origins=origins, open_metrics=config.http.open_metrics
-    )  # fmt: skip
-    for router in (api.opened, pages.router):
-        app.include_router(router)
-    http = config.http
-    limits = ConnectionLimits(http.head_timeout, http.body_timeout, http.stall_timeout)
-    tls = tls_context(http.tls_certificate, http.tls_key)
-    server = BrokerServer(core, app, origins=origins, tls=tls, http_limits=limits, max_http=http.max_connections)
-    sources.url = server.url
-    origins += page_origins(server.url)
-
-    positions: dict[str, str] = {}
-
-    async def tell(topic: str, message: Any) -> None:
-        positions[topic] = await sources.topics.publish(topic, _ENCODER.encode(message), _OURSELVES)
-
-    async def tell_city(message: dict[str, Any]) -> None:
-        await tell(city.TOPIC, message)
-
-    async def tell_sample(sample: Sample) -> None:
-        await tell(SYSTEM, sample)
-
-    stage = Stage()
-    async with httpx.AsyncClient(
-        timeout=config.dashboard.timeout,
-        auth=AsReader(secret),
-        verify=trusting("http.ca_file", http.ca_file) or True,
-        limits=httpx.Limits(max_connections=CONNECTIONS),
-    ) as client:
-        feed = _feed(config, replay, client, stage, tell_sample, tell_city, hub.streams)
-        app.state.dashboard = Shared(
+    secret = ensure_secret(config.secret_path)
+    broker = LoneBroker(config, secret)
+    speaker, stage = Speaker(broker.sources.topics), Stage()
+    async with _asker(config, secret) as client:
+        if replay is not None:
+            feed: Live | Playing = Playing(replay, config.dashboard, stage, speaker)
+        else:
+            sampler = Sampler(client, *addresses(config), config.dashboard, speaker.sample)
+            feed = Live(sampler, stage, speaker, broker.is_map_watched, config.dashboard.assignments_every)
+        broker.app.state.dashboard = Shared(
             source=feed,
             stage=stage,
             door=Door(secret, config.auth.token_ttl),
             lab=Lab(config.dashboard),
             addresses=Addresses(*addresses(config), config.dashboard.insecure, replay is not None),
-            tell=tell_city,
-            positions=positions,
+            speaker=speaker,
         )
-        await server.start()
-        sources.start(LocalResidents(core))
-        log.info("serving at %s", server.url)
-        on_ready(entrance(server.url, secret, config.dashboard.enter_ttl))
+        await broker.start()
+        on_ready(entrance(broker.server.url, secret, config.dashboard.enter_ttl))
         await _until_told(feed.run)
-    await server.stop()
-    await sources.stop()
+    await broker.stop()
+
+
+class LoneBroker:
+    """A broker at the dashboard's address, of its own topics, with the pages beside it."""
+
+    def __init__(self, config: Config, secret: bytes) -> None:
+        alone, http = lone(config), config.http
+        self._hub = make_hub(alone.broker)
+        self.sources = Sources(alone, secret, self._hub)
+        keys = Keys(verifier(config.auth, secret), secret, config.auth.leeway)
+        self._core = Core(alone.broker, self._hub, self.sources.upstreams, self.sources.directory, keys)
+        origins = http.allowed_origins.split()
+        self.app = create_app(
+            self._core,
+            self.sources.notices,
+            [api.guarded],
+            api.MESSAGES,
+            origins=origins,
+            open_metrics=http.open_metrics,
+        )
+        for router in (api.opened, pages.router):
+            self.app.include_router(router)
+        limits = ConnectionLimits(http.head_timeout, http.body_timeout, http.stall_timeout)
+        tls = tls_context(http.tls_certificate, http.tls_key)
+        self.server = BrokerServer(
+            self._core, self.app, origins=origins, tls=tls, http_limits=limits, max_http=http.max_connections
+        )
+        self.sources.url = self.server.url
+        origins += page_origins(self.server.url)  # which is known only now, and of which the server is told so
+
+    def is_map_watched(self) -> bool:
+        return topic_stream(city.TOPIC) in self._hub.streams()
+
+    async def start(self) -> None:
+        await self.server.start()
+        self.sources.start(LocalResidents(self._core))
+        log.info("serving at %s", self.server.url)
+
+    async def stop(self) -> None:
+        await self.server.stop()
+        await self.sources.stop()
 
 
 def lone(config: Config) -> Config:
@@ -129,35 +134,22 @@ def addresses(config: Config) -> tuple[str, str]:
     )
 
 
-def _feed(
-    config: Config,
-    replay: Replay | None,
-    client: httpx.AsyncClient,
-    stage: Stage,
-    tell_sample: Callable[[Sample], Awaitable[None]],
-    tell_city: Callable[[dict[str, Any]], Awaitable[None]],
-    streams: Callable[[], Any],
-) -> Live | Playing:
-    if replay is not None:
-        return Playing(replay, config.dashboard, stage, tell_sample, tell_city)
-    sampler = Sampler(client, *addresses(config), config.dashboard, tell_sample)
-
-    def is_watched() -> bool:
-        return topic_stream(city.TOPIC) in streams()
-
-    return Live(sampler, stage, tell_city, is_watched, config.dashboard.assignments_every)
+def _asker(config: Config, secret: bytes) -> httpx.AsyncClient:
+    return httpx.AsyncClient(
+        timeout=config.dashboard.timeout,
+        auth=AsReader(secret),
+        verify=trusting("http.ca_file", config.http.ca_file) or True,
+        limits=httpx.Limits(max_connections=CONNECTIONS),
+    )
 
 
-async def _until_told(feed: Callable[[], Awaitable[None]]) -> None:
+async def _until_told(feed: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Feed until a signal comes; an error of the feed ends it, too."""
-
-    async def work() -> None:
-        await feed()
 
     async def end(_: asyncio.Event) -> None:
         return
 
-    feeding, waiting = asyncio.create_task(work()), asyncio.create_task(until_signal(end))
+    feeding, waiting = asyncio.create_task(feed()), asyncio.create_task(until_signal(end))
     await asyncio.wait({feeding, waiting}, return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
     if not feeding.done():

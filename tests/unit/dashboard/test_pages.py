@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 import httpx
+import msgspec
 import pytest
 
 from support.asgi import AppClient, client_of
@@ -14,7 +15,8 @@ from tocsin.dashboard.entering import Door
 from tocsin.dashboard.history import History, Past
 from tocsin.dashboard.lab import Lab
 from tocsin.dashboard.stage import Stage
-from tocsin.tokens import mint, verify
+from tocsin.dashboard.telling import Speaker
+from tocsin.tokens import Principal, mint, verify
 from tocsin.web.app import add_errors, add_routes, new_app
 
 SECRET = b"s" * 32
@@ -38,6 +40,18 @@ class Source:
         return History(2).past()
 
 
+class Topics:
+    """Where publications go."""
+
+    def __init__(self, told: list[dict]) -> None:
+        self._told = told
+
+    async def publish(self, topic: str, payload: bytes, principal: Principal) -> str:
+        principal.need("publish", topic)
+        self._told.append(msgspec.json.decode(payload))
+        return "p1"
+
+
 @pytest.fixture
 def told() -> list[dict]:
     return []
@@ -45,15 +59,12 @@ def told() -> list[dict]:
 
 @pytest.fixture
 def client(told: list[dict], tmp_path) -> Iterator[AppClient]:
-    async def tell(message: dict) -> None:
-        told.append(message)
-
     app = new_app("pages", Guard())
     add_routes(app, unguarded=[api.opened, pages.router], guarded=[api.guarded])
     add_errors(app)
     addresses = Addresses("http://c", "http://d", False, False)
     lab = Lab(Settings(papers=str(tmp_path)))
-    app.state.dashboard = Dashboard(Source(), Stage(), Door(SECRET, 60), lab, addresses, tell, {"system": "p1"})
+    app.state.dashboard = Dashboard(Source(), Stage(), Door(SECRET, 60), lab, addresses, Speaker(Topics(told)))
     with client_of(app) as made:
         yield made
 
@@ -126,7 +137,9 @@ def test_a_city_is_put_on_the_map_and_told(client: AppClient, told: list[dict]) 
     scene = {"seed": 3, "size_m": [2000, 1500], "districts": 2, "shelters": 4, "people": 5}
     answer: httpx.Response = client.request("PUT", "/api/city", json=scene, headers=bearer("publish:city"))
     assert (answer.status_code, told) == (204, [{"k": "world"}])
-    world = client.get("/api/city", headers=bearer()).json()["world"]
+    shown = client.get("/api/city", headers=bearer()).json()
+    world = shown["world"]
+    assert shown["position"] == "p1"
     assert (world["size_m"], world["people"], len(world["shelters"])) == ([2000, 1500], 5, 4)
     assert len(world["edges"]) % 3 == 0
     assert max(world["edges"]) < len(world["points"]) // 2
