@@ -2,7 +2,7 @@
 
 The framework's own thresholds are the paper's. ``LIVE`` are those of a running system, where nothing was said: a
 mean load that no broker notices is not worth a move, and nearly everybody is moved, as a shuffle does, only when the
-load lies so unevenly that most have to move anyway.
+load lies so unevenly that most have to move anyway. Where loads are ``relative``, bytes a second say nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import msgspec
 
 from tocsin.policies.registry import BALANCING, balancing_policy
 
-LIVE: Mapping[str, str] = {"beta": "10000", "theta": "10000", "gamma": "1"}
+LIVE: Mapping[str, str] = {"gamma": "1"}
+LIVE_BYTES: Mapping[str, str] = {"beta": "10000", "theta": "10000"}
 SHUFFLES = frozenset({"gsh", "simsh"})
 
 
@@ -38,7 +39,9 @@ class BalancingChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def in_force(self) -> BalancingChoice:
         """With every threshold that is not the framework's own."""
-        return BalancingChoice(self.migrate, self.shuffle, {**LIVE, **self.options})
+        is_relative = self.options.get("relative", "false").lower() in ("true", "1")
+        usual = LIVE if is_relative else {**LIVE, **LIVE_BYTES}
+        return BalancingChoice(self.migrate, self.shuffle, {**usual, **self.options})
 
 
 def check(choice: BalancingChoice) -> None:

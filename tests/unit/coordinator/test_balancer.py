@@ -19,6 +19,7 @@ from tocsin.coordinator import events
 from tocsin.coordinator.balancer import BalancingOptions
 from tocsin.coordinator.choices import BalancingChoice, PolicyChoice, check
 from tocsin.coordinator.deciding import Decider
+from tocsin.coordinator.framing import framework_of
 from tocsin.coordinator.plans import PlanKind
 from tocsin.coordinator.rules import Rules
 from tocsin.coordinator.service import Coordinator, ServiceOptions
@@ -325,6 +326,12 @@ def test_without_brokers_nothing_can_be_compared():
             await crowd.service.balancer.compare([PolicyChoice("xbal")])
 
     run(story())
+
+
+@pytest.mark.parametrize(("relative", "beta"), [("false", 10_000.0), ("true", 0.0), ("1", 0.0)])
+def test_bytes_a_second_are_no_fraction_of_the_usual_load(relative: str, beta: float):
+    framework = framework_of(BalancingChoice(PolicyChoice("ldm"), None, {"relative": relative}), 10)
+    assert (framework.relative, framework.beta, framework.theta) == (relative != "false", beta, beta)
 
 
 @pytest.mark.parametrize(
