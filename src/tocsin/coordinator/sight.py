@@ -19,6 +19,7 @@ import numpy as np
 from tocsin.coordinator.brokers import BrokerState
 from tocsin.coordinator.plans import PlanKind
 from tocsin.coordinator.world import World
+from tocsin.policies.base import usual_capacity
 from tocsin.policies.multistage.snapshot import Small, Snapshot
 
 Streams = tuple[str, ...]
@@ -66,7 +67,7 @@ class Sight:
         for told in self.rates:
             for stream, rate in told.items():
                 highest[stream] = max(rate, highest.get(stream, 0.0))
-        return dict(sorted(highest.items()))
+        return highest
 
 
 def look(world: World, now: float) -> Sight:
@@ -89,7 +90,5 @@ def look(world: World, now: float) -> Sight:
 
 
 def _capacities(told: Mapping[str, float | None]) -> dict[str, float]:
-    """A broker that does not tell its capacity is like the average of those that do."""
-    known = [capacity for capacity in told.values() if capacity is not None]
-    usual = sum(known) / len(known) if known else 1.0
+    usual = usual_capacity(told.values())
     return {name: usual if capacity is None else capacity for name, capacity in told.items()}

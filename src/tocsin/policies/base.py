@@ -7,7 +7,7 @@ nothing is an answer too, and every answer carries its reason.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from random import Random
@@ -80,6 +80,12 @@ class PlacementPolicy(Protocol):
     def place(self, who: Newcomer, view: PlacementView, rng: Random, now: float) -> Decision:
         """A broker of the view, or Skip where it has none."""
         ...
+
+
+def usual_capacity(told: Iterable[float | None]) -> float:
+    """Of a broker that does not tell its own: the average of those that do, so that it is like them."""
+    known = [capacity for capacity in told if capacity is not None]
+    return sum(known) / len(known) if known else 1.0
 
 
 def fewest_users(who: Newcomer, view: PlacementView) -> Decision:

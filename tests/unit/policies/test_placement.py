@@ -103,6 +103,11 @@ def test_random_reaches_everyone_about_equally():
             id="counts load by capacity",
         ),
         pytest.param(
+            PlacementView((BrokerView("a", load=60, capacity=100), BrokerView("b", load=20))),
+            "b",
+            id="takes a broker that tells no capacity for one like the others",
+        ),
+        pytest.param(
             PlacementView((BrokerView("a", load=10, users=4, newcomers=3), BrokerView("b", load=15, users=1))),
             "b",
             id="counts those it has just placed",

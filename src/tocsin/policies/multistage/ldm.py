@@ -12,7 +12,8 @@ goes there. Where this departs from what is printed, which need not end:
 - The plan has net moves; the print overwrites a broker's earlier ones.
 - Brokers are compared by load over capacity. Equal brokers make that the paper's rule.
 
-Ties go to the first number. Near balance it overshoots and stalls at a cov of about 2e-4; ``xbal`` does not.
+Ties go to the first number, of sources to the last. Near balance it overshoots and stalls at a cov of about 2e-4;
+``xbal`` does not.
 """
 
 from __future__ import annotations

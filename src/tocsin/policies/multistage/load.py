@@ -56,20 +56,6 @@ class LoadModel:
             self.assigned[i] = target
         return source
 
-    def relief(self, i: int) -> float:
-        """What its broker would lose with ``i``."""
-        s, j = self.snapshot, self.assigned[i]
-        wanted = s.items[s.offsets[i] : s.offsets[i + 1]]
-        alone = self.counts[wanted * np.int64(s.m) + j] == 1
-        return float(s.rates[wanted].sum() + s.rates[wanted[alone]].sum())
-
-    def burden(self, i: int, target: int) -> float:
-        """What ``target`` would gain with ``i``, who is elsewhere."""
-        s = self.snapshot
-        wanted = s.items[s.offsets[i] : s.offsets[i + 1]]
-        new = self.counts[wanted * np.int64(s.m) + target] == 0
-        return float(s.rates[wanted].sum() + s.rates[wanted[new]].sum())
-
     def recompute(self) -> None:
         """From scratch, which cancels the rounding of many moves."""
         s = self.snapshot

@@ -87,8 +87,8 @@ class Snapshot:
         A key without a rate has not been measured and weighs nothing. A user who wants nothing may be left out of
         ``wants``. A user at a broker that is not among ``capacities`` is an error.
         """
-        users, brokers = sorted(homes), sorted(capacities)
-        number = {key: k for k, key in enumerate(rates)}
+        users, brokers, keys = sorted(homes), sorted(capacities), sorted(rates)
+        number = {key: k for k, key in enumerate(keys)}
         place = {name: j for j, name in enumerate(brokers)}
         lost = [user for user in users if homes[user] not in place]
         if lost:
@@ -97,7 +97,7 @@ class Snapshot:
         return cls(
             np.cumsum([0, *map(len, rows)]),
             np.fromiter((k for row in rows for k in row), np.int32),
-            np.fromiter(rates.values(), np.float64, len(rates)),
+            np.fromiter((rates[key] for key in keys), np.float64, len(keys)),
             np.fromiter((place[homes[user]] for user in users), np.int32, len(users)),
             np.fromiter((capacities[name] for name in brokers), np.float64, len(brokers)),
             np.fromiter((user in pinned for user in users), bool, len(users)),

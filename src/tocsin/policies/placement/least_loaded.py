@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from tocsin.policies.base import Assign, BrokerView, Decision, Newcomer, PlacementView, Reason, Skip
+from tocsin.policies.base import Assign, BrokerView, Decision, Newcomer, PlacementView, Reason, Skip, usual_capacity
 
 
 @dataclass(frozen=True, slots=True)
 class LeastLoaded:
-    """Load over capacity where brokers told one. 0 as ``newcomer_weight`` is the paper's policy."""
+    """By load over capacity. 0 as ``newcomer_weight`` is the paper's policy."""
 
     newcomer_weight: float = 1.0
 
@@ -23,12 +23,13 @@ class LeastLoaded:
         if not view.brokers:
             return Skip(who.user, Reason.NO_CANDIDATE)
         average = _load_per_user(view) * self.newcomer_weight
-        chosen = min(view.brokers, key=lambda b: (_expected(b, average), b.users, b.name))
+        usual = usual_capacity(b.capacity for b in view.brokers)
+        chosen = min(view.brokers, key=lambda b: (_expected(b, average) / (b.capacity or usual), b.users, b.name))
         return Assign(who.user, chosen.name, Reason.LEAST_LOADED)
 
 
 def _expected(broker: BrokerView, average: float) -> float:
-    return (broker.load + broker.newcomers * average) / (broker.capacity or 1.0)
+    return broker.load + broker.newcomers * average
 
 
 def _load_per_user(view: PlacementView) -> float:
