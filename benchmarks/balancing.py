@@ -4,10 +4,10 @@
 
 Worlds are generated (``balancing_worlds.py``): dense, where brokers share nearly everything, and communities, both
 with a start as skewed as nearest placement makes it; 10,000 to a million subscribers with 20 subscriptions each, 10
-and 100 brokers (quick: 100,000 and 10). Every policy gets the same snapshot in the same process, compiled, on one
-thread; the policies of a case take turns, and the least CPU time of three turns counts (of one, above ten million
-pairs of subscriber and broker). Small worlds are compared with the optimum that OR-tools proves. The last line is one
-JSON object.
+and 100 brokers (quick: 100,000 and 10). The long form has two more of 10,000 and 10, where few share a subscription.
+Every policy gets the same snapshot in the same process, compiled, on one thread; the policies of a case take turns, and
+the least CPU time of three turns counts (of one, above ten million pairs of subscriber and broker). Small worlds are
+compared with the optimum that OR-tools proves. The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ POLICIES: dict[str, BalancingPolicy] = {
     "simsh warm": Simsh(warm=True),
     "gmove": Gmove(0.001),
 }
+SHARED_BY_FEW = {"uniform, 10,000 x 10": worlds.sparse, "communities near their brokers": worlds.settled}
 SOLVER_S = {True: 5.0, False: 20.0}
 SMALL = {True: 4, False: 12}  # seeds for each kind of small world
 console = Console(width=120)
@@ -79,6 +80,8 @@ def _scale(quick: bool) -> tuple[dict[str, Result], dict[str, Result]]:
     """Results of the largest cases with 10 brokers, dense and community."""
     sizes = (100_000,) if quick else (10_000, 100_000, 1_000_000)
     last: dict[str, dict[str, Result]] = {}
+    for name, make in () if quick else SHARED_BY_FEW.items():
+        _case(name, make(0), rounds=3)
     for n in sizes:
         for m in (10,) if quick else (100, 10):
             for name, make in (("dense", worlds.dense), ("community", worlds.community)):
