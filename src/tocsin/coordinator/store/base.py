@@ -29,6 +29,13 @@ class Store(Protocol):
     def close(self) -> None: ...
 
 
+def sorted_out(changes: Iterable[Change]) -> tuple[list[Row], list[tuple[str, str]]]:
+    """The rows to write, and the kinds and keys of those to delete."""
+    found = list(changes)
+    puts = [(change.kind, change.key, change.body) for change in found if change.body is not None]
+    return puts, [(change.kind, change.key) for change in found if change.body is None]
+
+
 def open_store(url: str, data_dir: Path) -> Store:
     """The store at ``url``; the file ``coordinator.db`` in the data directory where it is empty."""
     if not url:

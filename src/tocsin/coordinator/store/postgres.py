@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import psycopg
 
 from tocsin.coordinator.rows import Change
-from tocsin.coordinator.store.base import SCHEMA, Row
+from tocsin.coordinator.store.base import SCHEMA, Row, sorted_out
 from tocsin.errors import Unavailable
 
 _LOCK = 0x746F6373  # "tocs"
@@ -40,12 +40,7 @@ class PostgresStore:
         return [(kind, key, bytes(body)) for kind, key, body in rows]
 
     def save(self, changes: Iterable[Change]) -> None:
-        puts, drops = [], []
-        for change in changes:
-            if change.body is None:
-                drops.append((change.kind, change.key))
-            else:
-                puts.append((change.kind, change.key, change.body))
+        puts, drops = sorted_out(changes)
         try:
             with self._db.transaction(), self._db.cursor() as cursor:
                 cursor.executemany(_PUT, puts)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tocsin.coordinator.rows import Change
-from tocsin.coordinator.store.base import SCHEMA, Row
+from tocsin.coordinator.store.base import SCHEMA, Row, sorted_out
 from tocsin.errors import Corrupt, Unavailable
 
 _CREATE = (
@@ -38,12 +38,7 @@ class SqliteStore:
         return self._db.execute("SELECT kind, key, body FROM row").fetchall()
 
     def save(self, changes: Iterable[Change]) -> None:
-        puts, drops = [], []
-        for change in changes:
-            if change.body is None:
-                drops.append((change.kind, change.key))
-            else:
-                puts.append((change.kind, change.key, change.body))
+        puts, drops = sorted_out(changes)
         try:
             with self._db:
                 self._db.execute("BEGIN IMMEDIATE")
