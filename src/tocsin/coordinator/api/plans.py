@@ -27,6 +27,8 @@ MAX_MOVES = 100_000
 
 
 class PlannedMove(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Without a ``reason`` the plan's is its own."""
+
     user: str
     to: str
     reason: str = ""
@@ -88,7 +90,7 @@ async def propose_plan(request: Request, api: Shared, who: Who) -> Response:
     asked = await read_json(request, NewPlan, api.limits)
     check_items("moves in one plan", len(asked.moves), MAX_MOVES)
     check_name("cause", asked.cause)
-    plan = await api.service.propose([_wanted(move) for move in asked.moves], asked.cause)
+    plan = await api.service.propose([_wanted(move, asked.cause) for move in asked.moves], asked.cause)
     return reply(_whole(api.service.state.world, plan), 201)
 
 
@@ -130,8 +132,8 @@ async def list_moves(
     return reply(Moves([_move(move) for move in islice(found, limit)]))
 
 
-def _wanted(move: PlannedMove) -> events.WantedMove:
-    return events.WantedMove(check_name("user", move.user), check_broker(move.to), move.reason[:500])
+def _wanted(move: PlannedMove, cause: str) -> events.WantedMove:
+    return events.WantedMove(check_name("user", move.user), check_broker(move.to), move.reason[:500] or cause)
 
 
 def _whole(world: World, id: str, decision: Decision | None = None) -> WholePlan:
