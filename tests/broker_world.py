@@ -73,6 +73,7 @@ class MemoryTopics:
     page_items: int = 3
     is_away: bool = False
     may_attach: asyncio.Event | None = None
+    may_record: asyncio.Event | None = None
 
     def hold_attaching(self) -> asyncio.Event:
         """Nothing is attached until the event is set."""
@@ -119,6 +120,8 @@ class MemoryTopics:
         return self.put(topic, payload)
 
     async def records(self, dataset: str, records: Sequence[bytes], principal: Principal) -> tuple[int, int]:
+        if self.may_record is not None:
+            await self.may_record.wait()
         return len(records), 0
 
     async def noticed(self, body: bytes, principal: Principal) -> None:

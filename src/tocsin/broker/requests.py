@@ -34,6 +34,11 @@ class Requests:
     def __len__(self) -> int:
         return len(self._tasks) + len(self._queue)
 
+    @property
+    def is_ordered(self) -> bool:
+        """Whether some wait for each other."""
+        return bool(self._queue)
+
     def enqueue(self, work: Work) -> None:
         """Run after everything that was enqueued before; counts as ``run``'s work does."""
         is_idle = not self._queue

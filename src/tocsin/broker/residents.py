@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Sequence
 
 from tocsin.broker.core import Core
 from tocsin.broker.users import User
-from tocsin.protocol.codes import RELEASED
 from tocsin.protocol.coordination import BrokerInfo, Holding, Load
 from tocsin.protocol.messages import Move, Wanted
 
@@ -53,7 +52,7 @@ class LocalResidents:
             return
         self._core.users.remove(held)
         for session in list(held.sessions):
-            session.outlet.end(RELEASED)
+            session.release()
         await self._core.subscribing.let_go_all(held)
 
     def users(self) -> Collection[str]:

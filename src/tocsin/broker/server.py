@@ -91,8 +91,12 @@ class BrokerServer:
         self._core.is_draining = True
         wait_s = self._core.settings.drain_timeout if self._core.directory.drained() else 0.0
         deadline = self._core.now() + wait_s
-        while residents.sessions() and self._core.now() < deadline and not is_hurried.is_set():
+        while self._is_awaited(residents) and self._core.now() < deadline and not is_hurried.is_set():
             await asyncio.sleep(min(0.1, wait_s))
+
+    def _is_awaited(self, residents: LocalResidents) -> bool:
+        """Whether somebody has yet to go, or to get a last answer."""
+        return residents.sessions() > 0 or any(o.session.is_released and not o.is_over for o in self._core.outlets)
 
     async def stop(self) -> None:
         """Close the port, then every connection."""

@@ -33,6 +33,7 @@ from tocsin.protocol.codes import (
     LOGGED_OUT,
     LOGIN_FIRST,
     MOVED,
+    RELEASED,
     Code,
 )
 from tocsin.protocol.messages import (
@@ -79,7 +80,7 @@ M = TypeVar("M", Request, Publish | Records)
 
 class Session:
     __slots__ = (
-        "_ends_at", "_outlet", "_requests", "core", "follows", "id", "is_moving",
+        "_ends_at", "_outlet", "_requests", "core", "follows", "id", "is_moving", "is_released",
         "principal", "subscriptions", "user",
     )  # fmt: skip
 
@@ -91,6 +92,7 @@ class Session:
         self.subscriptions: dict[str, Subscription] = {}
         self.follows: dict[Stream, Follow] = {}
         self.is_moving = False  # came by a ticket, and has not confirmed yet
+        self.is_released = False  # the user is another broker's, and waits here for its last answers
         self._ends_at = core.now() + core.settings.login_timeout
         self._requests: Requests | None = None
 
@@ -104,12 +106,26 @@ class Session:
 
     def deadline(self) -> tuple[float, Code]:
         """When the session ends by itself, and why."""
+        if self.is_released:
+            return self._ends_at, RELEASED
         return self._ends_at, LOGIN_FIRST if self.user is None else BAD_TOKEN
 
     def resort(self) -> None:
         """The way out became slow, or fast again."""
         for follow in self.follows.values():
             follow.resort()
+
+    def release(self) -> None:
+        """The user is another broker's now: end, once publications and records that are under way are answered.
+
+        Whatever changes what is held has to be asked of the other one.
+        """
+        if self._requests is None or self._requests.is_ordered:
+            self._outlet.end(RELEASED)
+            return
+        self.is_released = True
+        self._ends_at = min(self._ends_at, self.core.now() + self.core.settings.login_timeout)
+        self.core.wheel.add(self._outlet, self._ends_at)
 
     def left(self) -> None:
         """The connection is over: the session goes, what its user holds stays."""
@@ -138,6 +154,8 @@ class Session:
             self._acknowledge(message.positions)
         elif self.user is not None and isinstance(message, Publish | Records):
             self._under_way.run(partial(self._answered, self._beside, message))
+        elif self.is_released:
+            self._outlet.end(RELEASED)
         else:
             self._under_way.enqueue(partial(self._answered, self._in_order, message))
 
@@ -150,6 +168,8 @@ class Session:
 
     def _idle(self) -> None:
         self._requests = None
+        if self.is_released:
+            self._outlet.end(RELEASED)
 
     async def _answered(self, carry_out: Callable[[M], Awaitable[None]], message: M) -> None:
         try:

@@ -530,6 +530,40 @@ def test_release_closes_and_lets_go_unless_it_is_old():
     run(scenario)
 
 
+def test_release_waits_for_records_under_way_and_takes_nothing_that_changes_what_is_held():
+    async def scenario():
+        async with world() as w, w.client() as ann, w.client() as page:
+            w.topics.may_record = asyncio.Event()
+            for client in (ann, page):
+                await client.login("ann")
+                await client.say(Records(2, "Reports", [Raw(b"{}")]))
+                assert isinstance(await client.ask(Ping(3)), Pong)
+            await w.residents.release("ann", 1)
+            draining = asyncio.create_task(w.server.drain(w.residents, asyncio.Event()))
+            await page.say(Unsubscribe(4, "s"))
+            assert await closed(page) == 4101
+            assert not draining.done()
+            w.topics.may_record.set()
+            assert await ann.next() == Accepted(2, 1, 0)
+            assert await closed(ann) == 4101
+            await draining
+
+    run(scenario)
+
+
+def test_release_does_not_wait_for_records_without_end():
+    async def scenario():
+        async with world(login_timeout=0.1) as w, w.client() as ann:
+            w.topics.may_record = asyncio.Event()
+            await ann.login("ann")
+            await ann.say(Records(2, "Reports", [Raw(b"{}")]))
+            assert isinstance(await ann.ask(Ping(3)), Pong)
+            await w.residents.release("ann", 1)
+            assert await closed(ann) == 4101
+
+    run(scenario)
+
+
 def test_load_counts_a_stream_once_in_and_for_each_subscriber_out():
     async def scenario():
         async with world() as w, w.client() as ann, w.client() as bob:
