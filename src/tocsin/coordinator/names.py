@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import urlsplit
 
 from tocsin.errors import BadArgument
 from tocsin.protocol.coordination import Registration, Report
@@ -20,10 +21,19 @@ def check_broker(name: str) -> str:
 
 def check_registration(told: Registration) -> None:
     check_name("incarnation", told.incarnation)
-    if not _URL.fullmatch(told.url) or not told.url.isprintable():
+    if not _is_address(told.url):
         raise BadArgument("url", "http://host:port", told.url)
     if told.capacity is not None and told.capacity <= 0:
         raise BadArgument("capacity", "a number above 0", told.capacity)
+
+
+def _is_address(url: str) -> bool:
+    """Whether users and other brokers, who are told it, could connect to it."""
+    try:
+        parts = urlsplit(url)
+        return bool(_URL.fullmatch(url) and url.isprintable() and parts.hostname) and parts.port != 0
+    except ValueError:  # a port or an address of IPv6 that cannot be
+        return False
 
 
 def check_report(report: Report) -> None:

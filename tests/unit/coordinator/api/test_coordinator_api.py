@@ -112,9 +112,9 @@ def test_a_plan_and_its_moves_are_told_with_their_reasons(client: AppClient):
     report(client, "b", arrivals=[{"user": "ann", "version": adopt["version"]}])
     assert client.get("/users/ann").json()["broker"] == "b"
     shown = client.get(f"/plans/{plan.json()['id']}").json()
-    assert [(one["state"], one["outcome"]) for one in shown["moves"]] == [
-        ("done", "arrived"),
-        ("refused", "there is no such user"),
+    assert [(one["cause"], one["state"], one["outcome"]) for one in shown["moves"]] == [
+        ("balance", "done", "arrived"),
+        ("a test", "refused", "there is no such user"),
     ]
     assert [one["user"] for one in client.get("/moves?state=done").json()["moves"]] == ["ann"]
     assert client.get("/moves?user=bob").json()["moves"][0]["state"] == "refused"
@@ -252,6 +252,10 @@ def test_names_with_slashes_are_told_apart(client: AppClient):
     [
         ("PUT", "/brokers/a%20b", {"incarnation": "1", "url": "http://a:1"}),
         ("PUT", "/brokers/a", {"incarnation": "1", "url": "ftp://a"}),
+        ("PUT", "/brokers/a", {"incarnation": "1", "url": "http://a:84300"}),
+        ("PUT", "/brokers/a", {"incarnation": "1", "url": "http://a:b"}),
+        ("PUT", "/brokers/a", {"incarnation": "1", "url": "http://:8430"}),
+        ("PUT", "/brokers/a", {"incarnation": "1", "url": "http://[::1"}),
         ("PUT", "/brokers/a", {"incarnation": "1", "url": "http://a:1", "capacity": 0}),
         ("PUT", "/brokers/a", {"incarnation": "", "url": "http://a:1"}),
         ("PUT", "/users/ann/subscriptions/2", WANTED),
