@@ -36,7 +36,7 @@ browser: $(READY) ## Install a Chromium where that may be, and test the dashboar
 
 screenshots: $(READY) ## Take the pictures of the dashboard that the docs show, with a Chromium
 	@.ci/chromium
-	@$(PY) docs/images/take.py
+	@$(WITH_JAVA) $(PY) docs/images/take.py
 
 check: $(READY) ## Lint, check formatting, types and the layers
 	@$(VENV)/bin/ruff check .
