@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
@@ -23,6 +23,7 @@ from tocsin.policies.multistage.ldm import Ldm
 from tocsin.policies.multistage.load import LoadModel, cov
 from tocsin.policies.multistage.memory import Memory
 from tocsin.policies.multistage.plan import Reason, Status
+from tocsin.policies.multistage.sdm import Sdm
 from tocsin.policies.multistage.snapshot import Snapshot
 from tocsin.policies.multistage.xbal import Xbal
 from tocsin.policies.registry import BALANCING, balancing_policy
@@ -96,28 +97,56 @@ def _check_explanation(snapshot: Snapshot, plan) -> None:
     assert plan.after.total == pytest.approx(sum(loads.values()), abs=1e-9)
 
 
+@pytest.mark.parametrize("policy", [Ldm, Sdm])
 @given(snapshot=worlds(), stop=st.sampled_from([0.0, 0.05, 0.15]))
 @settings(max_examples=60, deadline=None)
-def test_ldm_is_algorithm_1_as_mended(snapshot: Snapshot, stop: float):
+def test_ldm_and_sdm_are_algorithm_1_as_mended(policy, snapshot: Snapshot, stop: float):
     whole = replace(snapshot, rates=np.round(snapshot.rates), capacities=np.ones(snapshot.m))
-    plan = Ldm(stop).plan(whole, Random(0), 0.0)
-    assert plan.assigned.tolist() == dumb_ldm(whole, stop).tolist()
+    plan = policy(stop).plan(whole, Random(0), 0.0)
+    assert plan.assigned.tolist() == dumb_descent(whole, stop, policy is Sdm).tolist()
 
 
-def dumb_ldm(s: Snapshot, stop: float) -> np.ndarray:
-    assigned, sent = s.assigned.copy(), [s.rates[s.items[a:b]].sum() for a, b in pairwise(s.offsets)]
-    while cov(loads := np.array(dumb_loads(s, assigned)), s.capacities) > stop:
-        target, valid = int(loads.argmin()), []
-        for source in sorted(range(s.m), key=lambda j: (-loads[j], -j)):
-            for i in sorted(range(s.n), key=lambda i: (-sent[i], i)):
-                after = np.where(np.arange(s.n) == i, target, assigned)
-                movable = assigned[i] == source != target and sent[i] > 0 and not s.pinned[i]
-                if movable and loads[source] > loads.mean() and dumb_loads(s, after)[target] < loads[source]:
-                    valid.append(after)
-        if not valid:
-            break
-        assigned = valid[0]
-    return assigned
+@given(snapshot=worlds())
+@settings(max_examples=60, deadline=None)
+def test_gsh_is_section_5_3(snapshot: Snapshot):
+    whole = replace(snapshot, rates=np.round(snapshot.rates))
+    assert Gsh().plan(whole, Random(0), 0.0).assigned.tolist() == dumb_gsh(whole).tolist()
+
+
+def dumb_descent(s: Snapshot, stop: float, is_sdm: bool) -> np.ndarray:
+    assigned, step = s.assigned, s.assigned
+    while step is not None and cov(loads := np.array(dumb_loads(s, step)), s.capacities) > stop and s.m > 1:
+        assigned, step = step, next(dumb_steps(s, step, loads, is_sdm), None)
+    return assigned if step is None else step
+
+
+def dumb_steps(s: Snapshot, assigned: np.ndarray, loads: np.ndarray, is_sdm: bool) -> Iterator[np.ndarray]:
+    """Assignments after a valid move, the one that is made first."""
+    wants = [set(s.items[a:b].tolist()) for a, b in pairwise(s.offsets)]
+    sent = [sum(s.rates[k] for k in wanted) for wanted in wants]
+    order = sorted(range(s.m), key=lambda j: (loads[j], j))
+    for heavy, source in reversed(list(enumerate(order))):
+        targets = [j for j in order[:heavy] if loads[j] < loads.mean()] if is_sdm else order[:heavy][:1]
+        movable = [i for i in range(s.n) if assigned[i] == source and sent[i] > 0 and not s.pinned[i]]
+        for i in sorted(movable if loads[source] > loads.mean() else (), key=lambda i: (-sent[i], i)):
+            valid = []
+            for j in targets:
+                after = np.where(np.arange(s.n) == i, j, assigned)
+                there = set().union(*(wants[other] for other in range(s.n) if assigned[other] == j))
+                if dumb_loads(s, after)[j] < loads[source]:
+                    valid.append((sum(s.rates[k] for k in wants[i] & there), after))
+            if valid:
+                yield max(valid, key=lambda one: one[0])[1]
+
+
+def dumb_gsh(s: Snapshot) -> np.ndarray:
+    sent = [s.rates[s.items[a:b]].sum() for a, b in pairwise(s.offsets)]
+    movable = [i for i in range(s.n) if sent[i] > 0 and not s.pinned[i]]
+    assigned = s.assigned.copy()
+    assigned[movable] = -1
+    for i in sorted(movable, key=lambda i: (-sent[i], i)) if s.m > 1 else ():
+        assigned[i] = np.argmin(np.array(dumb_loads(s, assigned)) / s.capacities)
+    return s.assigned if s.m == 1 else assigned
 
 
 @given(worlds(), st.integers(0, 9))
