@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from heapq import nsmallest
 
-from tocsin.coordinator.brokers import MEMBERS, Broker, BrokerState, Presence
+from tocsin.coordinator.brokers import Broker, BrokerState, Presence
 from tocsin.coordinator.events import Ask, Detach, Forget, Restart, Say, WantedMove
 from tocsin.coordinator.liveness import Signs, Verdict
 from tocsin.coordinator.moving import Moving
@@ -100,7 +100,7 @@ class Living:
 
     def end(self, broker: Broker, state: BrokerState) -> None:
         """Its users, offline ones included, are placed elsewhere, and what it held is let go."""
-        world, was_member = self._world, broker.state in MEMBERS
+        world, before = self._world, self._world.members()
         if not broker.become(state):
             return
         broker.ended_at, broker.plan = world.now, None
@@ -111,7 +111,7 @@ class Living:
         world.forget_told(broker.name)
         self._let_go.discard(broker.name)
         self._unheld[broker.name] = set(world.users.residents[broker.name])
-        if was_member:
+        if world.members() != before:
             world.tell_topology()
         self._moving.destination_lost(broker.name, "the destination died")
         self.house_the_homeless()

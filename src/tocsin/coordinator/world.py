@@ -111,7 +111,13 @@ class World:
     # --- telling ---------------------------------------------------------------------------------------
 
     def members(self) -> list[BrokerInfo]:
-        return [b.info for b in sorted(self.brokers, key=lambda b: b.name) if b.state in MEMBERS]
+        """Who owns topics. Where all drain, those that were asked to and do not end: they serve whoever is there."""
+        brokers = sorted(self.brokers, key=lambda b: b.name)
+        staying = (b for b in brokers if b.state is BrokerState.DRAINING and self.presence[b.name].leaves_s is None)
+        return [b.info for b in brokers if b.state in MEMBERS] or [b.info for b in staying]
+
+    def leaving(self) -> list[BrokerInfo]:
+        return [b.info for b in sorted(self.brokers, key=lambda b: b.name) if b.state is BrokerState.DRAINING]
 
     def can_take(self, broker: str) -> bool:
         found = self.brokers.get(broker)
@@ -152,11 +158,11 @@ class World:
 
     def tell_topology(self, brokers: Iterable[str] | None = None) -> None:
         """To these, or to all who live."""
-        members = self.members()
+        members, leaving = self.members(), self.leaving()
         for name in self.brokers.names() if brokers is None else brokers:
             if self._hears(name):
                 self._number += 1
-                self.effects.append(Tell(name, Topology(self._number, members)))
+                self.effects.append(Tell(name, Topology(self._number, members, leaving)))
 
     def retry(self, told: Told) -> None:
         self.retries.append((self.clock.now_s + self.rules.retry_s, told))

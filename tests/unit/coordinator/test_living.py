@@ -219,6 +219,14 @@ def test_a_draining_broker_is_emptied_and_ends_as_gone():
     assert state(made, "a") == "gone"
 
 
+def test_a_newcomer_hears_who_drains_and_may_still_have_topics():
+    made = Story("a", "b")
+    made.report("a", is_draining=True)
+    [told_c] = [one for one in made.register("c") if isinstance(one, Topology)]
+    assert [info.name for info in told_c.brokers] == ["b", "c"]
+    assert [info.name for info in told_c.leaving] == ["a"]
+
+
 def emptied_s(made: Story, limit_s: float, **leaving: object) -> float:
     """How long it takes until nobody is at ``a``, where brokers and users do at once what they are told."""
     effects, passed_s = made.report("a", is_draining=True, **leaving), 0.0
@@ -272,6 +280,15 @@ def test_the_drain_of_the_last_broker_says_that_there_is_no_other():
     made.register("b")
     effects = made.tell(events.Ticked(0.5))
     assert [one.user for one in told(effects, "b") if isinstance(one, Adopt)] == ["ann"], "one that comes later takes"
+
+
+def test_where_all_drain_those_that_do_not_end_own_the_topics():
+    made = Story("a", "b")
+    made.tell(events.DrainAsked("a"))
+    assert topology(made.tell(events.DrainAsked("b")), "a") == ["a", "b"]
+    assert topology(made.tell(events.BrokerRemoved("b")), "a") == ["a"]
+    effects = made.tell(events.BrokerRegistered("c", Registration("1", "http://c.invalid")))
+    assert topology(effects, "a") == ["c"]
 
 
 def test_drains_wait_for_no_plan_and_move_first_who_is_online():
