@@ -57,10 +57,15 @@ def _whole(runs: Sequence[Notes]) -> Claim:
     """The paper takes it for granted."""
     lost = sum(notes.holes + notes.gaps for notes in runs)
     moves = sum(len(notes.done) for notes in runs)
+    breaks, problems = sum(notes.breaks for notes in runs), [p for notes in runs for p in notes.problems]
+    told = (
+        f" {breaks} connections broke and {len(problems)} requests failed, such as: {problems[0]}." if problems else ""
+    )
     return Claim(
         *("debs19", "3.2", "Subscribers are moved while they are served"),
         "taken for granted",
         f"{moves:,} migrations, {sum(notes.notifications for notes in runs):,} notifications, {lost} holes in what "
         "somebody got",
         lost == 0,
+        told.strip(),
     )

@@ -104,7 +104,12 @@ class Link(asyncio.Protocol):
 
     def _send(self, kind: int, body: bytes) -> int:
         size, first = len(body), 0x80 | kind
-        head = struct.pack("!BB", first, 0x80 | size) if size < 126 else struct.pack("!BBH", first, 0xFE, size)
+        if size < 126:
+            head = struct.pack("!BB", first, 0x80 | size)
+        elif size < 1 << 16:
+            head = struct.pack("!BBH", first, 0xFE, size)
+        else:
+            head = struct.pack("!BBQ", first, 0xFF, size)
         frame = head + _MASK + body
         if self._transport is not None:
             self._transport.write(frame)

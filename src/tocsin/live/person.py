@@ -94,16 +94,22 @@ class Person:
 
     async def leave(self) -> None:
         """Subscriptions stay, to come back to."""
-        link, self._link = self._link, None
+        link = self._gone()
         if link is not None:
             await self._ask(link, messages.Logout)
             link.close()
 
     def go(self) -> None:
         """Without a word."""
-        link, self._link = self._link, None
+        link = self._gone()
         if link is not None:
             link.close()
+
+    def _gone(self) -> Link | None:
+        """The link that there was; whoever is coming back need not any more."""
+        link, self._link = self._link, None
+        self._lives += 1
+        return link
 
     def acknowledge(self) -> None:
         """Tell the broker what was taken, which also shows that we live."""
@@ -177,24 +183,37 @@ class Person:
     def _lost(self, link: Link) -> None:
         """Come back, if nobody else serves us."""
         for asked in [key for key in self._answers if key[0] is link]:
-            self._answers.pop(asked).set_exception(Unavailable("the connection broke"))
+            answer = self._answers.pop(asked)
+            if not answer.done():
+                answer.set_exception(Unavailable("the connection broke"))
         if link is self._link:
             self._link = None
             self.breaks += 1
             self._start(self._come_back())
 
     async def _come_back(self) -> None:
-        await asyncio.sleep(AGAIN_S)
-        await self.arrive()
+        """Until it succeeds: whoever stayed away would be missing from the loads."""
+        life = self._lives
+        while self._link is None and self._lives == life:
+            await asyncio.sleep(AGAIN_S)
+            try:
+                await self.arrive()
+            except (TocsinError, TimeoutError) as problem:
+                self.problems.append(str(problem) or type(problem).__name__)
+                life = self._lives
 
     # --- asking ------------------------------------------------------------------------------------------------
 
     async def _ask(self, link: Link, make: Callable[[int], Any]) -> Any:
         self._number += 1
         answer = self._answers[link, self._number] = asyncio.get_running_loop().create_future()
+        key = link, self._number
         link.send(encoded(make(self._number)))
-        async with asyncio.timeout(ANSWER_S):
-            return await answer
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                return await answer
+        finally:
+            self._answers.pop(key, None)
 
     def _answered(self, link: Link, number: int, message: Any) -> None:
         answer = self._answers.pop((link, number), None)
