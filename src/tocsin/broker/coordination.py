@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 class Followers(Protocol):
     """What hears from the coordinator besides the residents."""
 
-    def set_topology(self, brokers: Sequence[BrokerInfo]) -> None: ...
+    def set_topology(self, brokers: Sequence[BrokerInfo], leaving: Sequence[BrokerInfo] = ()) -> None: ...
 
     async def ask_around(self) -> None:
         """The coordinator does not answer: learn from others who lives, unless that is known."""
@@ -198,7 +198,7 @@ class Coordination:
         registered = await self._client.register(told)
         log.info("registered with the coordinator as %s", me.name)
         self._interval_s = registered.report_interval_s
-        self._followers.set_topology(registered.brokers)
+        self._followers.set_topology(registered.brokers, registered.leaving)
         if registered.was_given_up:
             self._followers.restore()
         self._is_full = True
@@ -266,7 +266,7 @@ class Coordination:
                 for instruction in given.instructions:
                     after = max(after, instruction.number)
                     if isinstance(instruction, Topology):
-                        self._followers.set_topology(instruction.brokers)
+                        self._followers.set_topology(instruction.brokers, instruction.leaving)
                     else:
                         obeying.begin(instruction)
                 self._is_briefed = True

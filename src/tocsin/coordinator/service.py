@@ -170,8 +170,9 @@ class Coordinator:
     async def register(self, name: str, registration: Registration) -> Registered:
         async with self._detaching.lock(name):
             was_given_up = self._is_dead(name)
-            members = await self._decided(events.BrokerRegistered(name, registration), World.members)
-        return Registered(self._options.report_interval_s, members, was_given_up)
+            event = events.BrokerRegistered(name, registration)
+            members, leaving = await self._decided(event, lambda world: (world.members(), world.leaving()))
+        return Registered(self._options.report_interval_s, members, was_given_up, leaving)
 
     async def report(self, name: str, report: Report) -> Reported:
         is_known = self.state.knows(name, report.incarnation)

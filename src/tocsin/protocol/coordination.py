@@ -34,12 +34,13 @@ class Registration(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkno
 
 class Registered(msgspec.Struct, frozen=True):
     """``was_given_up``: the coordinator took this broker for dead and may have removed its subscriptions at the data
-    cluster, so the broker makes those that it needs again.
+    cluster, so the broker makes those that it needs again. ``brokers`` and ``leaving`` are a ``Topology``'s.
     """
 
     report_interval_s: float
     brokers: Sequence[BrokerInfo]
     was_given_up: bool = False
+    leaving: Sequence[BrokerInfo] = ()
 
 
 class Load(msgspec.Struct, frozen=True):
@@ -161,9 +162,10 @@ class Release(_Instruction, frozen=True, tag="release"):
 
 
 class Topology(_Instruction, frozen=True, tag="topology"):
-    """The brokers that live: owners of topics are chosen among them."""
+    """The brokers that live: owners of topics are chosen among them. Those that drain may still have topics' logs."""
 
     brokers: Sequence[BrokerInfo]
+    leaving: Sequence[BrokerInfo] = ()
 
 
 Instruction = Adopt | Send | Release | Topology

@@ -39,6 +39,7 @@ from tocsin.protocol.messages import Wanted
 from tocsin.protocol.targets import TopicTarget
 
 ME = BrokerInfo("a", "http://a")
+GOING = BrokerInfo("going", "http://going")
 KEEP_BYTES = 20_000
 NEWS = Wanted("s", TopicTarget("news"), "p")
 
@@ -76,7 +77,7 @@ class Coordinator(httpx.AsyncBaseTransport):
             return _json(KeepAnswer(refused))
         self.registrations.append(msgspec.json.decode(body, type=Registration))
         self.is_known = True
-        return _json(Registered(0.05, [ME], self.was_given_up))
+        return _json(Registered(0.05, [ME], self.was_given_up, [GOING]))
 
 
 class House:
@@ -85,6 +86,7 @@ class House:
     def __init__(self) -> None:
         self.done: list[tuple[Any, ...]] = []
         self.topologies: list[Sequence[BrokerInfo]] = []
+        self.leaving: list[Sequence[BrokerInfo]] = []
         self.restored = self.asked_around = 0
         self.fails: set[str] = set()
         self.left = asyncio.Event()
@@ -123,8 +125,9 @@ class House:
     def rates(self, *, is_full: bool = False) -> dict[str, float]:
         return {"topic:news": 5.0} if is_full else {}
 
-    def set_topology(self, brokers: Sequence[BrokerInfo]) -> None:
+    def set_topology(self, brokers: Sequence[BrokerInfo], leaving: Sequence[BrokerInfo] = ()) -> None:
         self.topologies.append(brokers)
+        self.leaving.append(leaving)
 
     async def ask_around(self) -> None:
         self.asked_around += 1
@@ -172,6 +175,7 @@ def test_a_broker_registers_and_reports_everything_first_then_changes() -> None:
             )
             assert (second.is_full, list(second.holdings)) == (False, [])
             assert house.topologies[0] == [ME]
+            assert house.leaving[0] == [GOING]
 
     run(story())
 
@@ -180,7 +184,7 @@ def test_instructions_are_carried_out_and_their_outcomes_told_until_taken() -> N
     async def story() -> None:
         coordinator = Coordinator()
         coordinator.queue = [
-            Topology(1, [ME, BrokerInfo("b", "http://b")]),
+            Topology(1, [ME, BrokerInfo("b", "http://b")], [GOING]),
             Adopt(2, "ann", 4, [NEWS]),
             Adopt(3, "bob", 1, [NEWS]),
         ]
@@ -190,6 +194,7 @@ def test_instructions_are_carried_out_and_their_outcomes_told_until_taken() -> N
             told = {o.number: o for r in coordinator.reports for o in r.outcomes}
             assert told == {2: Outcome(2, True), 3: Outcome(3, False, "the cluster is away")}
             assert [b.name for b in house.topologies[-1]] == ["a", "b"]
+            assert house.leaving[-1] == [GOING]
             coordinator.reports.clear()
             await until(lambda: len(coordinator.reports) > 2)
             assert all(not report.outcomes for report in coordinator.reports)

@@ -84,8 +84,8 @@ class Sources:
 
     # --- what hears from the coordinator ------------------------------------------------------------------
 
-    def set_topology(self, brokers: Sequence[BrokerInfo]) -> None:
-        self.topics.set_topology(brokers)
+    def set_topology(self, brokers: Sequence[BrokerInfo], leaving: Sequence[BrokerInfo] = ()) -> None:
+        self.topics.set_topology(brokers, leaving)
 
     async def ask_around(self) -> None:
         """The data cluster knows where brokers are, and they know who lives."""

@@ -89,28 +89,31 @@ class PeerClient:
     async def take_over(self, topic: str, me: BrokerInfo, others: Iterable[BrokerInfo]) -> list[Handover]:
         """What the others had of ``topic``; those that do not answer had nothing that can be saved."""
         body = msgspec.json.encode(Taker(me.name, me.url))
-        asked = [
-            self._ask(Handover, "POST", other, f"/topics/{quote(topic, safe='')}/handover", body) for other in others
-        ]
-        answers = await asyncio.gather(*asked, return_exceptions=True)
-        return [answer for answer in answers if isinstance(answer, Handover)]
+        answers = await self._ask_all(Handover, "POST", others, f"/topics/{quote(topic, safe='')}/handover", body)
+        return [answer for _, answer in answers]
 
     async def leave(self, me: BrokerInfo, others: Iterable[BrokerInfo]) -> dict[str, Known]:
         """Say that this broker goes; who counts then by what each one knows that answers."""
-        asked, body = list(others), msgspec.json.encode(me)
-        told = [self._ask(Known, "POST", other, f"/brokers/{quote(me.name, safe='')}/leaving", body) for other in asked]
-        answers = await asyncio.gather(*told, return_exceptions=True)
-        return {other.name: a for other, a in zip(asked, answers, strict=True) if isinstance(a, Known)}
+        path = f"/brokers/{quote(me.name, safe='')}/leaving"
+        answers = await self._ask_all(Known, "POST", others, path, msgspec.json.encode(me))
+        return {other.name: known for other, known in answers}
 
-    async def known(self, others: Iterable[BrokerInfo]) -> list[Known]:
-        """Who lives by what others were told, from those that answer."""
-        asked = [self._ask(Known, "GET", other, "/topology") for other in others]
-        answers = await asyncio.gather(*asked, return_exceptions=True)
-        return [answer for answer in answers if isinstance(answer, Known)]
+    async def known(self, others: Iterable[BrokerInfo]) -> list[tuple[BrokerInfo, Known]]:
+        """Who lives by what each of the others was told that answers."""
+        return await self._ask_all(Known, "GET", others, "/topology")
 
     async def history(self, topic: str, owner: BrokerInfo, after: str, through: str) -> HistoryPage:
         path = f"/topics/{quote(topic, safe='')}/history?after={quote(after)}&through={quote(through)}"
         return await self._ask(HistoryPage, "GET", owner, path)
+
+    async def _ask_all(
+        self, kind: type[T], method: str, peers: Iterable[BrokerInfo], path: str, body: bytes | None = None
+    ) -> list[tuple[BrokerInfo, T]]:
+        """The answers of those that give one."""
+        asked = list(peers)
+        asking = (self._ask(kind, method, peer, path, body) for peer in asked)
+        answers = await asyncio.gather(*asking, return_exceptions=True)
+        return [(peer, answer) for peer, answer in zip(asked, answers, strict=True) if isinstance(answer, kind)]
 
     async def _ask(self, kind: type[T], method: str, peer: BrokerInfo, path: str, body: bytes | None = None) -> T:
         token = self._token()

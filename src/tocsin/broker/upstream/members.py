@@ -4,7 +4,7 @@ Rules kept here:
 
 * Who was told last is believed. The coordinator tells all that live; a broker that leaves tells that it does, so that
   its topics change hands though the coordinator is away.
-* Who left may still have logs, and is asked for them for a while.
+* Who left may still have logs, and is asked for them for a while. A newcomer is told who they are.
 * A broker that leaves does not count itself, whatever it is told, unless nobody else stays.
 """
 
@@ -53,11 +53,13 @@ class Members:
         name = owner_of(topic, self.living)
         return None if name is None else self.living[name]
 
-    def tell(self, brokers: Sequence[BrokerInfo]) -> None:
-        """These live."""
+    def tell(self, brokers: Sequence[BrokerInfo], leaving: Sequence[BrokerInfo] = ()) -> None:
+        """These live, and those of ``leaving`` that do not count any more may still have logs."""
         now = {broker.name: broker for broker in brokers}
         self.is_counted = self._me().name in now
         self._settle_on(now)
+        until = self._clock.monotonic() + self._leaving_s
+        self._left |= {broker.name: (broker, until) for broker in leaving if broker.name not in now}
 
     def hear(self, leaver: BrokerInfo) -> bool:
         """``leaver`` says that it goes. Whether it counted until now, and others stay."""

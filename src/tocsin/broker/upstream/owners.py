@@ -90,9 +90,9 @@ class TopicUpstream:
         """Whether this broker, which leaves, has nothing any more that another should take, and they all know it."""
         return not self._members.staying or (not self._logs.topics and self._leaving.is_known)
 
-    def set_topology(self, brokers: Sequence[BrokerInfo]) -> None:
-        """Who lives. Topics whose owner changed are taken, given or followed elsewhere."""
-        self._members.tell(brokers)
+    def set_topology(self, brokers: Sequence[BrokerInfo], leaving: Sequence[BrokerInfo] = ()) -> None:
+        """Who lives, and who leaves. Topics whose owner changed are taken, given or followed elsewhere."""
+        self._members.tell(brokers, leaving)
         self._leaving.counted_anew()
         self._share_out()
 
@@ -117,12 +117,17 @@ class TopicUpstream:
         return Known(self._members.known)
 
     async def ask_around(self, others: Iterable[BrokerInfo]) -> None:
-        """Learn who lives from other brokers, unless the coordinator tells it first: what most of them were told."""
-        told = Counter(known.brokers for known in await self._client.known(others) if known.brokers is not None)
+        """Learn who lives from other brokers, unless the coordinator tells it first: what most of them were told.
+
+        One that answers and does not count for them leaves, and may have logs.
+        """
+        answers = await self._client.known(others)
+        told = Counter(known.brokers for _, known in answers if known.brokers is not None)
         if self._members.known is None and told:
             me = self._me()
             ((brokers, _),) = told.most_common(1)
-            self.set_topology([me if broker.name == me.name else broker for broker in brokers])
+            living = [me if broker.name == me.name else broker for broker in brokers]
+            self.set_topology(living, [broker for broker, _ in answers])
 
     def _give_up(self, topic: str) -> None:
         """Whoever took the log is gone with what it stamped: what is left here must not be stamped on."""

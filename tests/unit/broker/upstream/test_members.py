@@ -30,6 +30,17 @@ def test_who_leaves_by_its_own_word_counts_no_more_and_is_asked_for_its_logs_for
     assert at_a.others == [C]
 
 
+def test_whom_the_coordinator_names_as_leaving_is_asked_for_its_logs_by_who_never_knew_it():
+    clock = VirtualClock()
+    at_a = members(clock=clock)
+    at_a.tell([A, C], leaving=[B, C])
+    assert at_a.known == (A, C)
+    assert at_a.others == [B, C]
+    assert at_a.staying == [C]
+    clock.advance(LEAVING_S)
+    assert at_a.others == [C]
+
+
 def test_the_coordinator_may_count_again_who_left():
     at_a = members(A, B)
     at_a.hear(B)

@@ -11,7 +11,7 @@ import pytest
 
 from support.topic_brokers import SECRET, LocalBroker, Subscriber, agree, brokers
 from tocsin.broker.upstream.cluster import ClusterClient
-from tocsin.broker.upstream.topics import owner_of
+from tocsin.broker.upstream.topics import owner_of, ranked
 from tocsin.errors import LimitExceeded, Refused, Unavailable
 from tocsin.protocol.coordination import BrokerInfo
 from tocsin.protocol.targets import TopicTarget
@@ -221,6 +221,42 @@ def test_a_broker_that_starts_while_the_coordinator_is_away_serves_the_topics_th
                 assert await at_a.until(2) == [1, 2]
                 assert await at_c.until(1) == [3]
             await c.stop()
+
+    run(story())
+
+
+def test_a_broker_that_starts_while_the_coordinator_is_away_takes_topics_from_one_that_leaves() -> None:
+    async def story() -> None:
+        async with brokers("a", "c") as (a, c):
+            topic = next(f"t{n}" for n in range(1000) if ranked(f"t{n}", NAMES) == ["c", "b", "a"])
+            b = LocalBroker("b", broker__coordinator="http://127.0.0.1:9")
+            async with Subscriber(a.info.url, topic) as at_a:
+                before = await publish(c, topic, 1, 2)
+                agree([a, b], heard_by=[a, c])  # c leaves its topic to one that does not answer
+                b.sources.cluster = _knows_brokers(a, b, c)
+                await b.start()
+                async with Subscriber(b.info.url, topic, position=before[0]) as back:
+                    await publish(a, topic, 3)
+                    assert await at_a.until(3) == [1, 2, 3]
+                    assert await back.until(2) == [2, 3]
+                    assert at_a.gaps == back.gaps == []
+            await b.stop()
+
+    run(story())
+
+
+def test_a_broker_that_joins_takes_topics_from_one_that_leaves() -> None:
+    async def story() -> None:
+        async with brokers("a") as (a,):
+            b = LocalBroker("b", broker__coordinator="http://127.0.0.1:9")
+            await b.start()
+            (first, _) = await publish(a, "t", 1, 2)
+            b.sources.set_topology([b.info], leaving=[a.info])
+            async with Subscriber(b.info.url, "t", position=first) as back:
+                await publish(b, "t", 3)
+                assert await back.until(2) == [2, 3]
+                assert back.gaps == []
+            await b.stop()
 
     run(story())
 
