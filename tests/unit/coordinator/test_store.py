@@ -104,6 +104,15 @@ def test_a_store_of_a_later_version_is_refused(tmp_path: Path):
         open_store("", tmp_path)
 
 
+def test_a_file_that_was_deleted_meanwhile_takes_no_more_rows(tmp_path: Path):
+    store = open_store("", tmp_path)
+    store.save([Change("user", "ann", b"1")])
+    (tmp_path / "coordinator.db").unlink()
+    with pytest.raises(Unavailable, match="deleted or replaced"):
+        store.save([Change("user", "bob", b"2")])
+    store.close()
+
+
 def test_a_file_that_is_no_database_is_told(tmp_path: Path):
     (tmp_path / "coordinator.db").write_bytes(b"not a database at all, but long enough to be looked at" * 30)
     with pytest.raises(Corrupt, match="not a SQLite file"):

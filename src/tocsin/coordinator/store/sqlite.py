@@ -29,6 +29,7 @@ class SqliteStore:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._db = self._open()
+            self._number = path.stat().st_ino
         except (OSError, sqlite3.OperationalError) as error:
             raise Unavailable(f"the store {path} cannot be opened: {error}; {_question(error)}") from None
         except sqlite3.DatabaseError as error:
@@ -39,6 +40,7 @@ class SqliteStore:
 
     def save(self, changes: Iterable[Change]) -> None:
         puts, drops = sorted_out(changes)
+        self._check_file()
         try:
             with self._db:
                 self._db.execute("BEGIN IMMEDIATE")
@@ -49,6 +51,15 @@ class SqliteStore:
 
     def close(self) -> None:
         self._db.close()
+
+    def _check_file(self) -> None:
+        """A file that was deleted or replaced still takes rows, but nobody would find them again."""
+        try:
+            is_same = self._path.stat().st_ino == self._number
+        except OSError:
+            is_same = False
+        if not is_same:
+            raise Unavailable(f"the store {self._path} cannot be written: its file was deleted or replaced")
 
     def _open(self) -> sqlite3.Connection:
         db = sqlite3.connect(self._path, check_same_thread=False, isolation_level=None, timeout=0)
