@@ -64,15 +64,18 @@ class Decider:
         return _decided(sight.at, snapshot, verdict, 1000 * (self._timer() - started))
 
     def compare(self, choice: BalancingChoice, policies: Sequence[PolicyChoice], sight: Sight, now_s: float) -> Tried:
-        """What each of ``policies`` would do now; ``choice`` is in force, and says for how long users rest."""
+        """What each of ``policies`` would do now, however many moves that takes: nothing is done.
+
+        ``choice`` is in force, and says for how long users rest.
+        """
         snapshot = self._seen(choice, sight)
-        found = [self._tried(one, snapshot, now_s) for one in policies]
+        found = [self._tried(one, snapshot, now_s, snapshot.n) for one in policies]
         return Tried(_trials(snapshot, found))
 
     def ask(self, choice: BalancingChoice, policy: PolicyChoice, sight: Sight, now_s: float) -> Tried:
         """What ``policy`` does now, whatever the framework's thresholds are; it may not raise the maximum either."""
         snapshot = self._seen(choice, sight)
-        plan, milliseconds = self._tried(policy, snapshot, now_s)
+        plan, milliseconds = self._tried(policy, snapshot, now_s, self._limit)
         is_wanted = plan.status is not Status.DISCARDED and len(plan) > 0
         if is_wanted:
             self._memory = self._memory.planned(now_s)
@@ -109,8 +112,8 @@ class Decider:
             raise Unavailable("no broker lives among which users could be balanced")
         return sight.snapshot(self._framework.rest_s)
 
-    def _tried(self, policy: PolicyChoice, snapshot: Snapshot, now_s: float) -> tuple[Plan, float]:
-        made = bounded(policy, self._limit)
+    def _tried(self, policy: PolicyChoice, snapshot: Snapshot, now_s: float, limit: int) -> tuple[Plan, float]:
+        made = bounded(policy, limit)
         started = self._timer()
         plan = replace(made.plan(snapshot, self._rng, now_s), policy=policy.name)
         milliseconds = 1000 * (self._timer() - started)
