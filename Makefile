@@ -27,7 +27,7 @@ demo: $(READY) ## Run a city of reports and subscribers for about a minute
 	@$(WITH_JAVA) $(VENV)/bin/tocsin demo $(ARGS)
 
 # Java's second compiler costs tests a third of their CPU and is never paid back: each JVM lives for seconds.
-test kills: export SPARK_SUBMIT_OPTS := -XX:TieredStopAtLevel=1
+test browser kills: export SPARK_SUBMIT_OPTS := -XX:TieredStopAtLevel=1
 
 test: $(READY) ## Run all tests: unit and properties, then Spark, then whole processes
 	@$(WITH_JAVA) .ci/pytest-dirs $(PYTEST) -- "$(TWO) tests/unit tests/properties tests/conformance tests/papers" \
