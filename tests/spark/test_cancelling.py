@@ -62,7 +62,7 @@ def tame(cluster: Cluster) -> None:
 
 
 def is_told_to_yield(cluster: Cluster) -> bool:
-    """Whether a monster was cancelled for others; feeds them, since one may pass before the monsters hold all of Spark."""
+    """Whether a monster was cancelled for others; feeds them, for one may pass before the monsters hold all of Spark."""
     feed(cluster, "Reports", [{"id": "b", "kind": "fire"}])
     return "while others waited (channels.yield_after)" in str(cluster._channels["Monster"].problem)
 
@@ -144,5 +144,6 @@ def test_a_monster_yields_to_other_channels_and_to_selects(spark: SparkSession, 
         until(lambda: is_told_to_yield(cluster), "the monster is told to fail", pause_s=0.2)
         seen(cluster, "Reports", "Other")
         answers = pull(cluster, "Other")
-        assert answers and all(answer == (other.backend, {"id": "b", "n": 1}) for answer in answers)
+        assert answers
+        assert all(answer == (other.backend, {"id": "b", "n": 1}) for answer in answers)
         assert run(cluster, "SELECT count(*) AS c FROM Big")[0].rows == (("2500",),)
