@@ -62,7 +62,7 @@ def tame(cluster: Cluster) -> None:
 
 
 def is_told_to_yield(cluster: Cluster) -> bool:
-    """Whether a monster was cancelled for others; feeds them, for one may pass before the monsters hold all of Spark."""
+    """Whether a monster was cancelled for others; feeds them, for one may pass before monsters hold all of Spark."""
     feed(cluster, "Reports", [{"id": "b", "kind": "fire"}])
     return "while others waited (channels.yield_after)" in str(cluster._channels["Monster"].problem)
 

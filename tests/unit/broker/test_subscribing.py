@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from broker_world import MemoryDirectory, eventually, run, topic, world
 from tocsin.broker.keeping import NotKept
 from tocsin.protocol.messages import Subscribe, Subscribed, Wanted
@@ -27,5 +29,30 @@ def test_a_subscription_that_the_coordinator_refuses_is_let_go_of_again(monkeypa
             assert list(w.core.users["ann"].subscriptions) == ["a", "b"]
             await eventually(lambda: w.topics.detached == ["much"])
             assert isinstance(await ann.ask(Subscribe(3, "a too", TopicTarget("a"))), Subscribed)
+
+    run(scenario)
+
+
+def test_what_is_over_the_limit_of_a_user_is_refused_before_anything_is_held_for_it():
+    async def scenario():
+        async with world(max_subscriptions=3) as w, w.client() as ann:
+            welcome = await ann.login("ann", *(topic(f"t{n}") for n in range(8)))
+            assert (len(welcome.subscriptions), {r.code for r in welcome.refused}) == (3, {"limit-exceeded"})
+            assert len(w.topics.attached) == 3
+            assert not w.topics.detached
+
+    run(scenario)
+
+
+def test_two_sessions_that_make_the_same_subscriptions_at_once_count_them_once():
+    async def scenario():
+        async with world(max_subscriptions=3) as w, w.client() as phone, w.client() as page:
+            may_attach = w.topics.hold_attaching()
+            logins = [asyncio.create_task(c.login("ann", *(topic(f"t{n}") for n in range(3)))) for c in (phone, page)]
+            await eventually(lambda: "ann" in w.core.users and len(w.core.users["ann"].sessions) == 2)
+            may_attach.set()
+            for login in logins:
+                assert not (await login).refused
+            assert not w.core.users["ann"].making
 
     run(scenario)

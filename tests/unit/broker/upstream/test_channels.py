@@ -210,6 +210,32 @@ def test_attachments_that_were_removed_are_made_again_and_filled() -> None:
     run(story())
 
 
+@pytest.mark.parametrize("broken", ["the cluster's answer", "the hub"])
+def test_a_fill_that_fails_as_nobody_foresaw_is_logged_and_tried_again(
+    broken: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail_once(owner: Any, name: str) -> None:
+        def fail(*_: Any) -> None:
+            monkeypatch.undo()
+            raise ZeroDivisionError("unforeseen")
+
+        monkeypatch.setattr(owner, name, fail)
+
+    async def story() -> None:
+        async with world() as w:
+            await w.attach(FLOOD)
+            attached = await w.upstream.attach(FIRE)
+            w.happen("fire", *range(5))
+            w.happen("flood", 9)
+            await w.until(lambda: w.got(next(iter(w.hub.items))) == [9])
+            fail_once(*((w.client, "replay") if broken == "the cluster's answer" else (w.hub, "deliver")))
+            w.hub.open(attached.stream, attached.position)
+            await w.until(lambda: w.got(attached.stream) == list(range(5)))
+
+    run(story())
+    assert [r.msg for r in caplog.records if r.exc_info] == ["filling %s failed; trying again"]
+
+
 def test_when_a_channel_is_dropped_its_streams_end() -> None:
     async def story() -> None:
         async with world() as w:

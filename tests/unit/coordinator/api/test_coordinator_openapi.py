@@ -18,7 +18,7 @@ from tocsin.coordinator.rules import Rules
 from tocsin.coordinator.service import Coordinator
 from tocsin.coordinator.state import State
 from tocsin.policies.registry import placement_policy
-from tocsin.protocol.coordination import Registration
+from tocsin.protocol.coordination import Load, Registration, Report
 from tocsin.tokens import mint, verify
 
 SECRET = b"a secret of at least thirty-two bytes"
@@ -40,11 +40,12 @@ KNOWN = {
 
 
 def service() -> Coordinator:
-    """With two brokers, a user and a plan, so that answers have something in them."""
+    """With two brokers that have reported, a user and a plan, so that answers have something in them."""
     state = State(Rules(), placement_policy("round_robin"), Random(0))
     made = Coordinator(state, MemoryStore(), NoCluster(), secret=SECRET)
     for name in ("a", "b"):
         state.handle(events.BrokerRegistered(name, Registration("1", f"http://{name}.invalid:1")), 0.0)
+        state.handle(events.BrokerReported(name, Report("1", Load(), is_full=True)), 0.0)
     state.handle(events.PlacementAsked("ann"), 0.0)
     state.handle(events.PlanProposed([events.WantedMove("ann", "b", "")], "a test"), 0.0)
     assert Decider, "kernels are loaded here, not within a request's time"
