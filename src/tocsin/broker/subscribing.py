@@ -98,7 +98,14 @@ class Subscribing:
             await self._holding.let_go(subscription.stream, subscription.target)
 
     async def _hold(self, user: User, wanted: Wanted, key: str) -> Subscription:
-        self._check_room(user)
+        self._check_room(user, len(user.making) + (wanted.id not in user.making))
+        user.making.add(wanted.id)
+        try:
+            return await self._held(user, wanted, key)
+        finally:
+            user.making.discard(wanted.id)
+
+    async def _held(self, user: User, wanted: Wanted, key: str) -> Subscription:
         stream = await self._holding.hold(wanted.target)
         known = user.subscriptions.get(wanted.id)
         try:
@@ -124,8 +131,8 @@ class Subscribing:
                 await self._tasks.finish(self._holding.let_go(held.stream, held.target))
             raise
 
-    def _check_room(self, user: User, more: int = 1) -> None:
-        """LimitExceeded if the user would hold too much; Unavailable if it is held here no more."""
+    def _check_room(self, user: User, more: int) -> None:
+        """LimitExceeded if the user would hold too much with ``more``; Unavailable if it is held here no more."""
         if user.is_peer:
             return
         if self._users.get(user.name) is not user:

@@ -28,12 +28,13 @@ class Subscription:
 class User:
     """``version`` is that of its assignment here, 0 where nobody told. A peer lives as long as its connection."""
 
-    __slots__ = ("adoptions", "is_peer", "name", "sessions", "subscriptions", "version")
+    __slots__ = ("adoptions", "is_peer", "making", "name", "sessions", "subscriptions", "version")
 
     def __init__(self, name: str, version: int = 0, *, is_peer: bool = False) -> None:
         self.name, self.version, self.is_peer = name, version, is_peer
         self.adoptions = 0  # under way
         self.subscriptions: dict[str, Subscription] = {}
+        self.making: set[str] = set()  # ids of subscriptions that are not held yet
         self.sessions: list[Session] = []
 
     def streams(self) -> list[str]:
