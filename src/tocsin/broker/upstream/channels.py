@@ -345,10 +345,13 @@ class ChannelUpstream:
                 try:
                     await self._fill_round(stream, *due)
                     backoff.succeeded()
+                    continue
                 except TocsinError as problem:
                     log.info("filling %s waits: %s", stream.name, problem)
-                    self._merge.abandon_fill(stream)
-                    await backoff.pause()
+                except Exception:
+                    log.exception("filling %s failed; trying again", stream.name)
+                self._merge.abandon_fill(stream)
+                await backoff.pause()
         finally:
             self._filling.discard(stream.name)
 

@@ -225,9 +225,9 @@ class Merge:
         self._behind[stream.name] = stream
 
     def _go_live(self, stream: Stream) -> None:
-        waiting, stream.waiting, stream.target, stream.is_behind = stream.waiting, [], None, False
+        self._delivery.deliver(stream.name, stream.waiting)
+        stream.waiting, stream.target, stream.is_behind = [], None, False
         self._behind.pop(stream.name, None)
-        self._delivery.deliver(stream.name, waiting)
 
     def _give(self, stream: Stream, items: list[Item]) -> None:
         if not stream.is_behind and self._knows(stream):
