@@ -316,9 +316,10 @@ async def test_after_these_codes_the_session_is_over(world: World, code: int) ->
     await peer.close(code)
     event = await world.client.event()
     assert (event["event"], event["error"]["number"]) == ("stopped", code)
-    with pytest.raises(Refused) as refused:
-        await world.client.ask("publish", topic="t", payload=1)
-    assert refused.value.code == "session-ended"
+    for asked in ({"name": "publish", "topic": "t", "payload": 1}, {"name": "subscribe", "id": "m", "target": NEWS}):
+        with pytest.raises(Refused) as refused:
+            await world.client.ask(**asked)
+        assert (refused.value.code, refused.value.number) == ("session-ended", code)
     assert world.a.connections == 1
 
 

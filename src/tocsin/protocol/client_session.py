@@ -74,6 +74,7 @@ class ClientSession:
         self._current: Link | None = None
         self._coming: Link | None = None
         self._is_closing = self._is_over = False
+        self._error: TocsinError | None = None  # what ended it
         self._close_at: float | None = None
         self._renew_at: float | None = None
         self._ack_at: float | None = None
@@ -392,7 +393,7 @@ class ClientSession:
     def _end(self, error: TocsinError | None) -> None:
         if self._is_over:
             return
-        self._is_over, self._current, self._coming = True, None, None
+        self._is_over, self._error, self._current, self._coming = True, error, None, None
         for link in list(self._links.values()):
             self._forget(link, NORMAL)
         over = error or SessionEnded(NORMAL, "the application closed it")
@@ -402,6 +403,8 @@ class ClientSession:
         self._out.append(do.End(error))
 
     def _check_open(self) -> None:
+        if self._error is not None:
+            raise self._error.with_traceback(None)
         if self._is_over or self._is_closing:
             raise SessionEnded(NORMAL, "the session is closed")
 

@@ -265,6 +265,7 @@ class Session {
   #wasRenewed = false;
   #isClosing = false;
   #isOver = false;
+  #error = null;
   #number = 0;
   #problem = "no answer";
   #first = null;
@@ -803,7 +804,7 @@ class Session {
 
   #end(error) {
     if (this.#isOver) return;
-    this.#isOver = true;
+    [this.#isOver, this.#error] = [true, error];
     this.isConnected = false;
     [this.#current, this.#coming] = [null, null];
     for (const link of [...this.#links]) this.#forget(link);
@@ -820,6 +821,7 @@ class Session {
   }
 
   #checkOpen() {
+    if (this.#error) throw this.#error;
     if (this.#isOver || this.#isClosing) throw new TocsinError("session-ended", "the session is closed", { number: NORMAL });
   }
 
