@@ -3,7 +3,8 @@
 What is asked for while a request is under way goes with the next one. A bulk request that the cluster refuses
 is asked again one by one, so one bad argument harms only its own subscription. Endings are tried until the
 cluster has heard them, and a subscription that is asked for again waits for its ending first: so its
-position is a new one. What may have been made though no answer came is ended too.
+position is a new one. What may have been made though no answer came, or for somebody who has gone, is ended too,
+unless somebody else waits for it: an ending beside his request could take away what he is answered.
 """
 
 from __future__ import annotations
@@ -34,26 +35,38 @@ class Attaching:
     def __init__(self, cluster: ClusterClient, broker: str, backoff: Backoff) -> None:
         self._cluster, self._broker, self._backoff = cluster, broker, backoff
         self._wishes: dict[str, list[_Wish]] = {}
+        self._unanswered: dict[str, list[_Wish]] = {}  # by id, those under way too
         self._tasks = Tasks("attaching")
         self._ending: dict[str, asyncio.Future[None]] = {}
 
     async def make(self, channel: str, id: str, arguments: Arguments) -> Made:
         """A subscription of this broker; Unavailable where the cluster cannot be asked now."""
-        if id in self._ending:
+        while id in self._ending:
             await asyncio.shield(self._ending[id])
         wish = _Wish(id, arguments, asyncio.get_running_loop().create_future())
+        self._unanswered.setdefault(id, []).append(wish)
         if channel in self._wishes:
             self._wishes[channel].append(wish)
         else:
             self._wishes[channel] = [wish]
             self._tasks.spawn(self._fulfil(channel))
-        return await wish.made
+        try:
+            return await wish.made
+        except asyncio.CancelledError:
+            if not wish.made.cancelled():  # the answer came in the same step
+                self.end([id])
+            raise
+
+    def is_awaited(self, id: str) -> bool:
+        """Whether somebody waits for the subscription to be made."""
+        return any(not wish.made.done() for wish in self._unanswered.get(id, ()))
 
     def end(self, ids: Iterable[str]) -> None:
-        """End subscriptions, sooner or later."""
+        """End subscriptions, sooner or later; one that somebody waits for stays."""
         was_idle = not self._ending
         for id in ids:
-            self._ending.setdefault(id, asyncio.get_running_loop().create_future())
+            if not self.is_awaited(id):
+                self._ending.setdefault(id, asyncio.get_running_loop().create_future())
         if was_idle and self._ending:
             self._tasks.spawn(self._end_all())
 
@@ -84,16 +97,23 @@ class Attaching:
             self._give(wishes, made)
 
     def _give(self, wishes: Sequence[_Wish], made: Sequence[Made]) -> None:
+        waiting = {wish.id for wish in wishes if not wish.made.done()}
         for wish, one in zip(wishes, made, strict=True):
-            if wish.made.done():  # whoever asked has gone
-                self.end([wish.id])
-            else:
+            self._answered(wish)
+            if not wish.made.done():
                 wish.made.set_result(one)
+        self.end(wish.id for wish in wishes if wish.id not in waiting)  # whoever asked has gone
 
     def _fail(self, wishes: Sequence[_Wish], problem: TocsinError) -> None:
         for wish in wishes:
+            self._answered(wish)
             if not wish.made.done():
                 wish.made.set_exception(problem)
+
+    def _answered(self, wish: _Wish) -> None:
+        others = [one for one in self._unanswered.pop(wish.id) if one is not wish]
+        if others:
+            self._unanswered[wish.id] = others
 
     async def _end_all(self) -> None:
         while self._ending:

@@ -319,7 +319,9 @@ class ChannelUpstream:
         await asyncio.sleep(self._options.orphan_s)
         while not self._options.may_drop():
             await asyncio.sleep(self._options.orphan_s)
-        orphans, self._before = self._before - self._merge.ids(), set()
+        needed = self._merge.ids()
+        orphans = {id for id in self._before if id not in needed and not self._attaching.is_awaited(id)}
+        self._before -= orphans
         if orphans:
             log.info("%d subscriptions of an earlier life are ended", len(orphans))
             self._attaching.end(orphans)

@@ -1,0 +1,156 @@
+"""Subscriptions that are made and ended at once: what somebody waits for is never taken away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+
+from support.delivered import Remembered
+from support.memory_cluster import CHANNEL
+from support.results_cluster import BROKER, ResultsCluster, Way, token
+from tocsin.broker.upstream.channels import ChannelOptions, ChannelUpstream
+from tocsin.broker.upstream.cluster import ClusterClient
+from tocsin.protocol.targets import ChannelTarget
+
+FIRE = ChannelTarget(CHANNEL, ("fire",))
+ALSO_FIRE = ChannelTarget(CHANNEL, {"kind": "fire"})  # another id for the same stream
+
+
+class SlowWay(Way):
+    """Subscriptions are answered when ``answers`` is set, and removals arrive when ``removals`` is."""
+
+    def __init__(self, cluster: ResultsCluster) -> None:
+        super().__init__(cluster)
+        self.answers, self.removals = asyncio.Event(), asyncio.Event()
+        self.asked = self.removing = 0
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("/remove"):
+            self.removing += 1
+            await self.removals.wait()
+            answer = await super().handle_async_request(request)
+            self.removing -= 1
+            return answer
+        try:
+            return await super().handle_async_request(request)
+        finally:
+            if (request.method, request.url.path) == ("POST", "/subscriptions"):
+                self.asked += 1
+                await self.answers.wait()
+
+
+class World:
+    def __init__(self, cluster: ResultsCluster, orphan_s: float, may_drop: Callable[[], bool]) -> None:
+        self.cluster, self.way, self.hub = cluster, SlowWay(cluster), Remembered()
+        self.client = ClusterClient("http://cluster", token, 5.0, self.way)
+        options = ChannelOptions(BROKER, 0.2, 3, 0.02, orphan_s, 0.005, 0.02, 100, may_drop)
+        self.upstream = ChannelUpstream(self.client, self.hub, options)
+
+    async def attach(self, target: ChannelTarget = FIRE) -> str:
+        attached = await self.upstream.attach(target)
+        self.hub.open(attached.stream, attached.position)
+        return attached.stream
+
+    async def until(self, is_so: Callable[[], bool]) -> None:
+        async with asyncio.timeout(20):
+            while not is_so():
+                await asyncio.sleep(0.005)
+
+    async def check_results_come(self, stream: str) -> None:
+        """Once whatever was to be removed has been."""
+        self.way.removals.set()
+        await self.until(lambda: not self.way.removing)
+        self.cluster.publish("fire", b"1")
+        await self.until(lambda: [payload for _, payload in self.hub.items[stream]] == [b"1"])
+
+
+@asynccontextmanager
+async def world(
+    cluster: ResultsCluster | None = None, orphan_s: float = 30.0, may_drop: Callable[[], bool] = lambda: True
+) -> AsyncIterator[World]:
+    made = World(cluster or ResultsCluster(), orphan_s, may_drop)
+    made.upstream.start("http://north/notify")
+    await made.until(lambda: made.upstream.is_ready)
+    try:
+        yield made
+    finally:
+        await made.upstream.stop()
+        await made.client.close()
+
+
+@pytest.mark.parametrize("loses", [0, 1])
+def test_one_who_goes_takes_nothing_from_one_who_comes(loses: int) -> None:
+    """The first one's request is under way when it goes; its answer comes, or is lost."""
+
+    async def story() -> None:
+        async with world() as w:
+            w.way.loses = loses
+            first = asyncio.create_task(w.attach())
+            await w.until(lambda: w.way.asked == 1)
+            first.cancel()
+            second = asyncio.create_task(w.attach())
+            await asyncio.gather(first, return_exceptions=True)
+            w.way.answers.set()
+            await w.check_results_come(await second)
+
+    asyncio.run(story())
+
+
+def test_what_everybody_left_is_ended() -> None:
+    async def story() -> None:
+        async with world() as w:
+            first = asyncio.create_task(w.attach())
+            await w.until(lambda: w.way.asked == 1)
+            first.cancel()
+            w.way.answers.set()
+            w.way.removals.set()
+            await w.until(lambda: not w.cluster.held)
+
+    asyncio.run(story())
+
+
+def test_what_is_asked_for_just_now_is_no_orphan() -> None:
+    async def story() -> None:
+        cluster = ResultsCluster()
+        async with world(cluster) as before:
+            before.way.answers.set()
+            await before.attach()
+        due, looked = asyncio.Event(), asyncio.Event()
+
+        def may_drop() -> bool:
+            if due.is_set():
+                looked.set()
+            return due.is_set()
+
+        async with world(cluster, 0.01, may_drop) as w:
+            asked = asyncio.create_task(w.attach())
+            await w.until(lambda: w.way.asked == 1)
+            due.set()
+            await looked.wait()
+            await asyncio.sleep(0)
+            w.way.answers.set()
+            await w.check_results_come(await asked)
+
+    asyncio.run(story())
+
+
+def test_the_last_holder_of_a_stream_ends_no_subscription_that_is_asked_for_again() -> None:
+    async def story() -> None:
+        async with world() as w:
+            w.way.answers.set()
+            stream = await w.attach()
+            await w.attach(ALSO_FIRE)
+            await w.upstream.detach(FIRE)
+            w.way.answers.clear()
+            again = asyncio.create_task(w.attach())
+            await w.until(lambda: w.way.asked == 3)
+            w.hub.close(stream)
+            await w.upstream.detach(ALSO_FIRE)
+            w.way.answers.set()
+            await w.check_results_come(await again)
+
+    asyncio.run(story())
