@@ -13,11 +13,12 @@ from tocsin.broker.allowances import Allowances
 from tocsin.broker.core import Core
 from tocsin.broker.described import describe_events
 from tocsin.broker.metrics import CONTENT_TYPE, Metrics
+from tocsin.broker.payloads import check_payload
 from tocsin.broker.ports import Notices, is_peer
-from tocsin.errors import Unavailable
+from tocsin.errors import BadArgument, Unavailable
 from tocsin.web.app import add_errors, add_middleware, add_routes, describe, new_app
 from tocsin.web.auth import Who, may_scrape
-from tocsin.web.bodies import decode, read_bytes
+from tocsin.web.bodies import read_bytes
 from tocsin.web.describe import operation, reply
 from tocsin.web.probes import MESSAGES as PROBES
 from tocsin.web.probes import Readiness, Version, exposition, probe_router, readiness, versioned
@@ -116,9 +117,7 @@ async def notify(request: Request, who: Who, api: Shared) -> Response:
 
 
 def _check_json(payload: bytes) -> None:
-    """One JSON value in UTF-8: it goes out to others as it is."""
     try:
-        payload.decode()
-    except UnicodeDecodeError as error:
-        raise MalformedBody(f"expected JSON in UTF-8: {error}") from None
-    decode(payload, msgspec.Raw)
+        check_payload(payload)
+    except BadArgument as problem:
+        raise MalformedBody(str(problem)) from None

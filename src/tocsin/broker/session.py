@@ -18,6 +18,7 @@ from uuid import uuid4
 
 from tocsin.broker.admission import Moved
 from tocsin.broker.follow import Follow
+from tocsin.broker.payloads import check_payload
 from tocsin.broker.requests import Requests
 from tocsin.broker.standing import stand_all
 from tocsin.broker.stream import Stream
@@ -60,6 +61,7 @@ from tocsin.protocol.messages import (
     Wanted,
     Welcome,
 )
+from tocsin.protocol.names import check_name
 from tocsin.tokens import Principal
 
 if TYPE_CHECKING:
@@ -68,6 +70,7 @@ if TYPE_CHECKING:
 
 _CLOSES: Mapping[str, Code] = {
     "unauthenticated": BAD_TOKEN,
+    "bad-argument": BAD_MESSAGE,
     "moved": MOVED,
     "limit-exceeded": CROWDED,
     "unavailable": GOING_AWAY,
@@ -210,7 +213,10 @@ class Session:
         principal = self.principal
         assert principal is not None
         if isinstance(message, Publish):
-            position = await self.core.publisher.publish(message.topic, bytes(message.payload), principal)
+            payload = bytes(message.payload)
+            if not self.is_peer:  # whose own client was told
+                check_payload(payload)
+            position = await self.core.publisher.publish(message.topic, payload, principal)
             self._outlet.say(Published(message.request, position))
             return
         records = [bytes(r) for r in message.records]
@@ -220,7 +226,7 @@ class Session:
 
     async def login(self, message: Login, positions: Mapping[str, str]) -> None:
         """Let the client in, say welcome, and start what it follows. ``positions`` are by stream."""
-        self.id = message.session or uuid4().hex
+        self.id = check_name("session", message.session or uuid4().hex)
         admitted = await self.core.admission.admit(message.token, message.ticket, self.id)
         self.user = self.core.enter(self, admitted)
         self.principal, self.is_moving = admitted.principal, admitted.by_ticket

@@ -43,7 +43,7 @@ class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 class Login(_Message, frozen=True, tag="login"):
-    """The first message. ``ticket`` as a placement or a ``move`` gave it; ``session`` is the client's choice.
+    """The first message. ``ticket`` as a placement or a ``move`` gave it; ``session`` is a name of its choice.
 
     ``subscriptions`` are those that the client holds; unknown ones are made, so a login restores what a
     broker that died had not yet told anybody.
@@ -85,7 +85,11 @@ class Ack(_Message, frozen=True, tag="ack"):
 
 
 class Publish(_Message, frozen=True, tag="publish"):
-    """Publish under a topic; answered by ``published`` when its owner has stamped it."""
+    """Publish under a topic; answered by ``published`` when its owner has stamped it.
+
+    Refused with ``bad-argument`` where not every client could decode the payload: an integer of more than 4300
+    digits, another number beyond a double.
+    """
 
     request: int
     topic: str

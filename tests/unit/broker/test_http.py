@@ -6,13 +6,16 @@ import json
 import ssl
 
 import httpx
+import msgspec
 import pytest
 import uvloop
 
-from broker_world import place, token_of, topic, world
+from broker_world import closed, place, token_of, topic, world
 from tocsin.broker.server import tls_context
 from tocsin.errors import Unavailable
+from tocsin.protocol.codes import BAD_MESSAGE
 from tocsin.protocol.coordination import BrokerInfo, Placement
+from tocsin.protocol.messages import Failed, Login, Publish, Published
 
 NEWS = '{"kind":"topic","name":"news"}'
 
@@ -207,6 +210,37 @@ def test_a_connection_that_served_http_can_become_an_event_stream():
             assert b"text/event-stream" in await asyncio.wait_for(reader.readuntil(b"event: welcome"), 10)
             writer.close()
             await eventually(lambda: not w.core.outlets)
+
+    run(scenario)
+
+
+UNDECODABLE = [b"1e999", b'{"a": [-1e400]}', b"1" * 5000, b"1" * 400 + b".5"]
+
+
+@pytest.mark.parametrize("payload", UNDECODABLE, ids=lambda payload: payload[:16].decode())
+def test_a_value_that_not_every_client_could_decode_is_refused(payload):
+    async def scenario():
+        async with world() as w, httpx.AsyncClient(base_url=w.server.url) as http, w.client() as ann:
+            answer = await http.post("/topics/news/messages", headers=bearer(), content=payload)
+            assert (answer.status_code, "within a double" in answer.json()["detail"]) == (400, True)
+            await ann.login("ann")
+            refused = await ann.ask(Publish(2, "news", msgspec.Raw(payload)))
+            assert (type(refused), refused.code) == (Failed, "bad-argument")
+            assert isinstance(await ann.ask(Publish(3, "news", msgspec.Raw(b"1e-999"))), Published)
+            assert [at for at, _ in w.topics.log["topic:news"]] == [place(1)]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("session", ["s" * 5000, "a\nb", "\x00", "\u00e9" * 200], ids=lambda name: ascii(name)[:8])
+def test_a_session_goes_by_the_rule_of_names_however_it_comes(session):
+    async def scenario():
+        async with world() as w, httpx.AsyncClient(base_url=w.server.url) as http, w.client() as ann:
+            answer = await http.get("/events", params={"session": session, "subscribe": NEWS}, headers=bearer())
+            assert (answer.status_code, "255 bytes" in answer.json()["detail"]) == (400, True)
+            await ann.say(Login(1, token_of("ann"), session=session))
+            assert await closed(ann) == BAD_MESSAGE.number
+            assert "ann" not in w.core.users
 
     run(scenario)
 
