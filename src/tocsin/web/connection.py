@@ -1,4 +1,4 @@
-"""Time limits of a connection, which uvicorn leaves to a proxy in front, and an answer to what is not HTTP.
+"""What uvicorn leaves to a proxy in front: time limits of a connection, and an answer to what is not HTTP.
 
 A connection is closed without an answer when
 
@@ -7,6 +7,9 @@ A connection is closed without an answer when
 * nothing of an answer that waits to be sent was taken for ``stall_s``.
 
 While an answer is being made there is no limit: a pull may wait.
+
+A request that tells the length of its body in two ways (Content-Length and Transfer-Encoding) is refused: a proxy
+that believes the other one would take a part of its body for another request.
 """
 
 from __future__ import annotations
@@ -22,6 +25,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from tocsin.web.problems import problem
 
 LOOK_S = 1.0  # the longest time between two looks at a connection
+_EXPECTED = "expected HTTP/1.1, in its head and in the chunks of its body, with one way of telling the body's length"
+_LENGTHS = {b"content-length", b"transfer-encoding"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +41,20 @@ def bounded(limits: ConnectionLimits) -> type[asyncio.Protocol]:
     return type("BoundedHttp", (_BoundedHttp,), {"limits": limits})
 
 
+class _OneLength(h11.Connection):
+    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        event = super().next_event()
+        if isinstance(event, h11.Request) and {name for name, _ in event.headers} >= _LENGTHS:
+            raise h11.RemoteProtocolError("both Content-Length and Transfer-Encoding")
+        return event
+
+
 class _BoundedHttp(H11Protocol):
     limits = ConnectionLimits()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.conn = _OneLength(h11.SERVER)
         limits = self.limits
         self._pause_s = min(LOOK_S, min(limits.head_s, limits.body_s, limits.stall_s) / 4)
         self._known, self._since = self._progress(), self.loop.time()
@@ -56,7 +70,7 @@ class _BoundedHttp(H11Protocol):
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            self._say(problem("malformed-body", "expected HTTP/1.1, in its head and in the chunks of its body"))
+            self._say(problem("malformed-body", _EXPECTED))
         self.transport.close()
 
     def _say(self, answer: Response) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 from collections.abc import Callable, Iterator
@@ -104,6 +105,17 @@ def test_a_body_in_broken_chunks_is_a_quiet_400(
     assert b"application/problem+json" in answer
     until(lambda: not server._server.server_state.tasks, "the request is over", TRUST_S)
     assert not [record for record in caplog.records if record.levelname == "ERROR" or record.exc_info]
+
+
+@pytest.mark.parametrize("before", [b"", b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"], ids=["at first", "later"])
+def test_a_request_with_two_lengths_is_refused_and_nothing_after_it_is_read(server: ApiServer, before: bytes):
+    head = b"POST /statements HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with closing(opened(server, before + head + b"0\r\n\r\nGET /version HTTP/1.1\r\nHost: x\r\n\r\n")) as connection:
+        answer = b""
+        while part := _more(connection):
+            answer += part
+    assert re.findall(rb"HTTP/1.1 (\d+)", answer) == [b"200", b"400"][not before :]
+    assert b"one way of telling the body's length" in answer
 
 
 def _more(connection: socket.socket) -> bytes:
