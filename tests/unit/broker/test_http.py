@@ -245,6 +245,20 @@ def test_a_session_goes_by_the_rule_of_names_however_it_comes(session):
     run(scenario)
 
 
+def test_a_request_with_two_lengths_is_refused_on_the_brokers_port_too():
+    async def scenario():
+        async with world() as w:
+            reader, writer = await asyncio.open_connection("127.0.0.1", httpx.URL(w.server.url).port)
+            lengths = "Content-Length: 5\r\nTransfer-Encoding: chunked"
+            writer.write(f"POST /topics/news/messages HTTP/1.1\r\nHost: x\r\n{lengths}\r\n\r\n0\r\n\r\n".encode())
+            answer = await reader.read()
+            writer.close()
+            assert answer.startswith(b"HTTP/1.1 400")
+            assert answer.count(b"HTTP/1.1 ") == 1
+
+    run(scenario)
+
+
 def test_notices_reach_the_upstream():
     async def scenario():
         async with world() as w, httpx.AsyncClient(base_url=w.server.url) as http:
