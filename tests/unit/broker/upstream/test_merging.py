@@ -278,3 +278,34 @@ def test_a_renewed_attachment_is_filled_up_to_where_pulls_begin_again(hub: Remem
     merge.renewed(Made("a", "X", 1, str(Position.end_of(7))))
     (stream,) = merge.behind()
     assert merge.begin_fill(stream) == (str(Position.end_of(2)), str(Position.end_of(7)))
+
+
+def test_what_came_during_a_fill_is_filled_again_where_its_delivery_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, hub = Cluster(), Remembered()
+    merge = Merge(hub, max_waiting=3)
+    attached = merge.attached(cluster.subscribe("a"), is_again=False)
+    cluster.commit([frozenset({1})])
+    merge.take(cluster.pull(merge.cursors()["X"], 9))
+    hub.open(attached.stream, attached.position)
+    (stream,) = merge.behind()
+    due = merge.begin_fill(stream)
+    assert due is not None
+    cluster.commit([frozenset({1})])
+    merge.take(cluster.pull(merge.cursors()["X"], 9))
+
+    def deliver(name: str, items: list[tuple[str, bytes]]) -> None:
+        if items[0][0] > due[1]:
+            raise ZeroDivisionError("unforeseen")
+        Remembered.deliver(hub, name, items)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(hub, "deliver", deliver)
+        with pytest.raises(ZeroDivisionError):
+            merge.filled(stream, cluster.replay(1, *due, 9))
+    merge.abandon_fill(stream)
+    merge.check_invariants()
+    assert merge.behind() == [stream]
+    due = merge.begin_fill(stream)
+    assert due is not None
+    merge.filled(stream, cluster.replay(1, *due, 9))
+    assert [at for at, _ in hub.items[attached.stream]] == [str(at) for at, _ in cluster.ever]
