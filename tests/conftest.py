@@ -5,6 +5,8 @@ Helpers beside the tests (``feed_sinks``, ``integration/standalone``) are import
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,8 +23,13 @@ if TYPE_CHECKING:
 for helpers in (Path(__file__).parent, Path(__file__).parent / "integration"):
     sys.path.insert(0, str(helpers))
 
-settings.register_profile("tocsin", deadline=None)  # how long an example takes is the machine's affair
+# How long an example takes is the machine's affair. The same examples each time, so that what passed passes again;
+# TOCSIN_TEST_RANDOM=1 looks for others.
+settings.register_profile("tocsin", deadline=None, derandomize=not os.environ.get("TOCSIN_TEST_RANDOM"))
 settings.load_profile("tocsin")
+
+# A shell lets what it runs in the background ignore Ctrl-C, and every process that tests start would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
