@@ -81,7 +81,7 @@ def test_a_broker_is_told_ids_and_counts_of_its_own(cluster: Cluster, name: str,
     assert page.through <= Position.parse(notice["through"])
     assert [json.loads(r.payload)["id"] for r in page.results] == ["a", "b", "c"]
     secret = cluster._secret
-    assert {verify(t.removeprefix("Bearer "), secret).capabilities for t in web.tokens} == {()}
+    assert {verify(t.removeprefix("Bearer "), secret).capabilities for t in web.tokens} == {("notify",)}
 
 
 @pytest.mark.parametrize("fault", ["refuses connections", "answers 503"])
