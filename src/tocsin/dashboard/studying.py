@@ -14,7 +14,7 @@ from tocsin.lab.engine import Pace
 from tocsin.lab.jobs import Job, Settings
 from tocsin.lab.study import Scheme
 from tocsin.lab.trace import Trace
-from tocsin.policies.registry import placement_policy
+from tocsin.policies.registry import balancing_policy, placement_policy
 
 POINTS = 180  # of each curve
 
@@ -25,12 +25,18 @@ def answer(asked: StudyAsked) -> StudyShown:
     shown = []
     for scheme in asked.schemes:
         made = Scheme(
-            scheme.name, scheme.placement, migrate=scheme.migrate, shuffle=scheme.shuffle,
-            options={"alpha": str(asked.alpha)},
+            scheme.name, scheme.placement, migrate=scheme.migrate, migrate_options=_ends(scheme.migrate, asked.alpha),
+            shuffle=scheme.shuffle, options={"alpha": str(asked.alpha)},
         )  # fmt: skip
         placement = placement_policy(made.placement, made.placement_options)
         shown.append(_shown(scheme.name, Job(_world(asked), placement, made.framework(), asked.seed, pace).run()))
     return StudyShown(shown, round(time.monotonic() - began, 2))
+
+
+def _ends(migrate: str | None, alpha: float) -> dict[str, str]:
+    """Migration ends where its policy says, and never above ``alpha``, where it starts."""
+    stop_cov = getattr(balancing_policy(migrate, {}), "stop_cov", 0.0) if migrate else 0.0
+    return {"stop_cov": str(alpha)} if stop_cov > alpha else {}
 
 
 def _world(asked: StudyAsked) -> Settings:

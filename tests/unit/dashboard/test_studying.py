@@ -15,6 +15,13 @@ def test_a_study_has_curves_of_each_scheme() -> None:
     assert len(shown.minutes) == len(shown.cov) == len(shown.loads[0]) == 120
 
 
+def test_schemes_that_would_end_above_alpha_end_there() -> None:
+    asked = StudyAsked(
+        [SchemeAsked(migrate="ldm"), SchemeAsked(migrate="xbal")], subscribers=50, brokers=2, duration_s=60, alpha=0.1
+    )
+    assert [shown.name for shown in answer(asked).schemes] == ["nearest, ldm", "nearest, xbal"]
+
+
 @pytest.mark.parametrize(("value", "expected"), [(0, 1), (1, 1), (1.2, 2), (3, 5), (51, 100), (4200, 5000)])
 def test_the_top_of_a_plot_is_a_round_number(value: float, expected: float) -> None:
     assert round_up(value) == expected
