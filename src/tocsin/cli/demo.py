@@ -33,6 +33,7 @@ def demo(
     people: Annotated[int, typer.Option(help="People who move through the city.")] = 600,
     subscriptions: Annotated[int, typer.Option(help="Subscriptions on the four channels.")] = 3_000,
     connected: Annotated[int, typer.Option(help="How many of the people have connections of their own.")] = 60,
+    storms: Annotated[bool, typer.Option("--storms", help="Make one district after the other hot.")] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Leave everything running at the end.")] = False,
     directory: Annotated[Path, typer.Option("--dir", help="Directory for it all, made fresh.")] = Path(".demo"),
     as_json: Json = False,
@@ -48,7 +49,7 @@ def demo(
         from tocsin.demo.plan import Plan
         from tocsin.demo.process import ClusterProcess, Servers
         from tocsin.demo.view import Screen
-    plan = Plan(seconds, people, subscriptions, datetime.now(UTC), connected=connected)
+    plan = Plan(seconds, people, subscriptions, datetime.now(UTC), connected=connected, storms=storms)
     with ended_by_signals(), Screen(Console(stderr=True)) as screen:
         process = ClusterProcess(directory)
         servers = Servers(process)

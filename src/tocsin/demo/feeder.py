@@ -132,7 +132,7 @@ class Feeder:
             if found := records_of(event):
                 waiting[found[0]].extend(found[1])
             else:
-                wanted.extend(event.payload)
+                wanted.append(Intent(**event.payload))
         for dataset, records in waiting.items():
             for first in range(0, len(records), MAX_BATCH):
                 self._send(dataset, records[first : first + MAX_BATCH])

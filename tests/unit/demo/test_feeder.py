@@ -2,6 +2,7 @@
 
 import json
 import threading
+from dataclasses import asdict
 
 import pytest
 
@@ -73,8 +74,9 @@ def test_what_reports_are_joined_with_goes_first():
 
 
 def test_who_logs_in_subscribes_after_the_records_of_that_moment():
-    wanted = (Intent("u9", "ByKind", {"kind": "fire"}), Intent("u9", "ByKind", {"kind": "flood"}))
-    made, _, _ = feed(iter([report(0.0, 0), Event(0.1, "login", wanted), report(0.2, 1)]), 0.15)
+    wanted = [Intent("u9", "ByKind", {"kind": kind}) for kind in ("fire", "flood")]
+    asked = [Event(0.1, "subscribe", asdict(intent)) for intent in wanted]
+    made, _, _ = feed(iter([report(0.0, 0), *asked, report(0.2, 1)]), 0.15)
     made.warm_up()
     backends = made._audience.backends["ByKind"]
     assert (backends.since, backends.positions) == ({1: 1}, {1: ["after 1", "after 1"]})

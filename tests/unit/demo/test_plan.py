@@ -7,6 +7,7 @@ import pytest
 from tocsin.demo.audience import requests
 from tocsin.demo.plan import Plan
 from tocsin.errors import BadArgument
+from tocsin.scenarios.city import Intent
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -25,16 +26,24 @@ def test_the_requests_hold_every_subscription_channel_by_channel(plan):
 
 def test_the_last_tenth_of_the_people_log_in_during_the_run(plan):
     events = list(plan.events())
-    assert {event.kind for event in events} == {"shelters", "locations", "report", "login"}
+    assert {event.kind for event in events} == {"shelters", "locations", "report", "subscribe"}
     assert [event.t for event in events] == sorted(event.t for event in events)
-    logins = [event.payload for event in events if event.kind == "login"]
-    assert plan.present + tuple(intent for wanted in logins for intent in wanted) == plan.intents
-    assert len(logins) == round(0.1 * len({intent.user for intent in plan.intents}))
-    assert all(len({intent.user for intent in wanted}) == 1 for wanted in logins)
+    late = [event for event in events if event.kind == "subscribe"]
+    assert plan.present + tuple(Intent(**event.payload) for event in late) == plan.intents
+    arrivals = {event.payload["user"]: event.t for event in late}
+    assert len(arrivals) == round(0.1 * len({intent.user for intent in plan.intents}))
+    assert all(arrivals[event.payload["user"]] == event.t for event in late)
+    assert min(arrivals.values()) >= 0.1 * plan.seconds
+    assert max(arrivals.values()) < 0.8 * plan.seconds
+
+
+def test_storms_are_those_of_the_scenario():
+    assert Plan(2.0, 40, 150, START).scenario.storms is None
+    assert Plan(2.0, 40, 150, START, storms=True).scenario.storms is not None
 
 
 def test_more_subscriptions_than_people_ask_for_are_refused_with_the_number():
-    with pytest.raises(BadArgument, match=r"--subscriptions.*at most \d+, which 3 people ask for"):
+    with pytest.raises(BadArgument, match=r"subscriptions.*at most \d+, which 3 people ask for"):
         _ = Plan(2.0, 3, 5_000, START).intents
 
 

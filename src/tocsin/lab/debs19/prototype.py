@@ -21,13 +21,12 @@ from tocsin.policies.base import Point
 from tocsin.policies.multistage.snapshot import Flags, Floats, Ints
 from tocsin.scenarios.city import KINDS, RADIUS_M, Intent, channels, subscribers
 from tocsin.scenarios.city.audience import user_name
+from tocsin.scenarios.city.emergencies import AT_LEAST, LARGEST_BYTES, SMALLEST_BYTES
 from tocsin.scenarios.city.mobility import DRIVING_M_S, RUSHING_M_S, WALKING_M_S
 from tocsin.scenarios.city.world import City
 from tocsin.scenarios.seeding import stream
 
 SPOTS = ((0.5, 0.5), (0.2, 0.2), (0.8, 0.2), (0.2, 0.8), (0.8, 0.8))  # of the city's width and height
-AT_LEAST = (0.7, 0.4, 0.2, 0.07)  # share of reports with severity 2, 3, 4, 5 or more, as in the scenario
-SIZES_BYTES = (200, 700)
 RESTS_S = 120.0
 
 
@@ -100,7 +99,7 @@ class _Reports:
         rushing = rng.uniform(*RUSHING_M_S, len(KINDS))
         publishers = ways(city, rushing, anywhere, 0.0, settings.duration_s, rng)
         radii = np.array([RADIUS_M[kind] for kind in KINDS])[kinds] * (0.4 + 0.2 * severities)
-        sizes = rng.uniform(*SIZES_BYTES, count)
+        sizes = rng.uniform(SMALLEST_BYTES, LARGEST_BYTES, count)
         return cls(at, kinds, severities, sizes, publishers[kinds, :, at], radii)
 
     def match(self, args: dict[str, Any], people: Floats) -> Flags:

@@ -9,7 +9,8 @@ from tocsin.scenarios.city.channels import CHANNELS, DATASETS, DEMO, Channel, ch
 from tocsin.scenarios.city.emergencies import KINDS, RADIUS_M, REPORTS_PER_S, Publishers
 from tocsin.scenarios.city.mobility import Mobility
 from tocsin.scenarios.city.scenario import Scenario, records_of
-from tocsin.scenarios.city.timetable import Timetable
+from tocsin.scenarios.city.storms import Storms
+from tocsin.scenarios.city.timetable import Residents, Timetable
 from tocsin.scenarios.city.world import City, Place, Shelter
 
 __all__ = [
@@ -25,8 +26,10 @@ __all__ = [
     "Mobility",
     "Place",
     "Publishers",
+    "Residents",
     "Scenario",
     "Shelter",
+    "Storms",
     "Timetable",
     "channels",
     "records_of",

@@ -1,7 +1,8 @@
 """Emergency reports: eight kinds, one publisher each, who rushes through the city and reports as it goes.
 
 Reports come as a Poisson process, about 10,000 in 30 minutes. As JSON a report takes 200 to 700
-bytes. Its radius of effect is that of its kind at severity 3, less below and more above.
+bytes. Its radius of effect is that of its kind at severity 3, less below and more above. Where there are storms, some
+reports happen in the hot district instead of where their publisher is.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from tocsin.errors import BadArgument
 from tocsin.scenarios.city.mobility import Mobility
 from tocsin.scenarios.city.phrases import ADVICE, OPENINGS
+from tocsin.scenarios.city.storms import Storms, Weather
 from tocsin.scenarios.city.world import City
 from tocsin.scenarios.seeding import stream
 
@@ -33,8 +35,8 @@ RADIUS_M = {
 KINDS = tuple(RADIUS_M)
 REPORTS_PER_S = 10_000 / (30 * 60)
 SMALLEST_BYTES, LARGEST_BYTES = 200, 700
+AT_LEAST = (0.7, 0.4, 0.2, 0.07)  # share of reports with severity 2, 3, 4, 5 or more
 
-_AT_LEAST = (0.7, 0.4, 0.2, 0.07)  # share of reports with severity 2, 3, 4, 5 or more
 _TARGET_BYTES = (215, 580)  # the last sentence may run over by less than its length
 _AWAY_M = 25.0  # how far from the street something happens
 
@@ -63,30 +65,43 @@ def timestamp(start: datetime, t: float) -> str:
 class Publishers:
     """The eight publishers; ``reports`` may be asked once, for it moves them."""
 
-    def __init__(self, city: City, seed: int, start: datetime, speed: float = 1.0, rate: float = REPORTS_PER_S) -> None:
+    def __init__(
+        self,
+        city: City,
+        seed: int,
+        start: datetime,
+        speed: float = 1.0,
+        rate: float = REPORTS_PER_S,
+        storms: Storms | None = None,
+    ) -> None:
         if not (speed > 0 and rate > 0):
             raise BadArgument("speed, rate", "numbers above 0", (speed, rate))
         self._city, self._start, self._speed, self._rate = city, start, speed, rate
         self._mobility = Mobility.publishers(city, len(KINDS), seed)
+        self._weather = Weather(storms, city, seed) if storms else None
         self._rng = stream(seed, "reports")
 
     def reports(self) -> Iterator[tuple[float, dict[str, Any]]]:
         """Times in seconds of the run, rising without end, and records for Reports."""
         t, number = 0.0, 0
         while True:
-            pause = float(self._rng.exponential(1.0 / self._rate))
+            surge = self._weather.surge(t * self._speed) if self._weather else 1.0
+            pause = float(self._rng.exponential(1.0 / self._rate)) / surge
             t, number = t + pause / self._speed, number + 1
             x, y = self._mobility.step(pause)
-            yield t, self._report(number, t, self._emergency(x, y))
+            yield t, self._report(number, t, self._emergency(t, x, y))
 
-    def _emergency(self, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> Emergency:
+    def _emergency(self, t: float, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> Emergency:
         who = int(self._rng.integers(len(KINDS)))
         chance = self._rng.random()
-        severity = 1 + sum(chance < share for share in _AT_LEAST)
+        severity = 1 + sum(chance < share for share in AT_LEAST)
         dx, dy = self._rng.uniform(-_AWAY_M, _AWAY_M, 2).tolist()
-        width, height = self._city.size_m
-        spot = min(max(float(x[who]) + dx, 0.0), width), min(max(float(y[who]) + dy, 0.0), height)
-        return Emergency(KINDS[who], severity, round(spot[0], 1), round(spot[1], 1), self._where(who))
+        struck = self._weather.strike(t * self._speed) if self._weather else None
+        streets, (width, height) = self._city.streets, self._city.size_m
+        at = (x[who], y[who]) if struck is None else (streets.x[struck], streets.y[struck])
+        spot = min(max(float(at[0]) + dx, 0.0), width), min(max(float(at[1]) + dy, 0.0), height)
+        where = self._where(who) if struck is None else self._near(struck)
+        return Emergency(KINDS[who], severity, round(spot[0], 1), round(spot[1], 1), where)
 
     def _report(self, number: int, t: float, emergency: Emergency) -> dict[str, Any]:
         record = {
@@ -111,6 +126,10 @@ class Publishers:
         city, arc = self._city, int(self._mobility.arc[who])
         district = city.districts[city.district_of_point[city.streets.arc_from[arc]]]
         return f"{city.streets.names[city.streets.street[arc // 2]]}, {district.name}"
+
+    def _near(self, point: int) -> str:
+        city = self._city
+        return f"{city.streets.names_at(point)[0]}, {city.districts[city.district_of_point[point]].name}"
 
     def _lengthen(self, record: dict[str, Any], kind: str) -> str:
         """Add advice, each sentence once, until the report has the length that was drawn for it."""

@@ -3,7 +3,7 @@
 ``speed`` compresses time: a run at speed 30 plays half an hour in a minute. Event times, timestamps
 and ``until_s`` are seconds of the run; the other durations and the rate are of the scenario. People
 report their positions every second of the run, whatever the speed. A longer run begins with the same
-events as a shorter one.
+events as a shorter one. A recording says of itself that its map is generated.
 
 ========== ===================================================== ===============
 kind       payload                                               dataset
@@ -34,18 +34,23 @@ from tocsin.scenarios.city.audience import SHARING, Intent, subscribers, user_na
 from tocsin.scenarios.city.channels import DATASETS, SHORTEST_PERIOD_S, Channel, channels
 from tocsin.scenarios.city.emergencies import REPORTS_PER_S, Publishers, timestamp
 from tocsin.scenarios.city.mobility import Mobility
+from tocsin.scenarios.city.storms import Storms
 from tocsin.scenarios.city.terrain import Size
-from tocsin.scenarios.city.timetable import Timetable
+from tocsin.scenarios.city.timetable import Acts, Timetable
 from tocsin.scenarios.city.world import City
 from tocsin.scenarios.recording import Event
 from tocsin.scenarios.seeding import stream
 
+MAP = "generated from the seed; no real city"
 _DATASET = {"shelters": "Shelters", "locations": "UserLocations", "report": "Reports"}
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """Settings of a run; the subscribers are the first of the people. No channel names means all seven."""
+    """Settings of a run; the subscribers are the first of the people. No channel names means all seven.
+
+    ``subscriptions`` is how many of what they want they ask for; all of it, where it is left out.
+    """
 
     seed: int = 1
     people: int = 400
@@ -56,7 +61,9 @@ class Scenario:
     shortest_period_s: float = SHORTEST_PERIOD_S
     sharing: float = SHARING
     drivers: float = 0.3
-    timetable: Timetable = field(default_factory=Timetable)
+    timetable: Acts = field(default_factory=Timetable)
+    subscriptions: int | None = None
+    storms: Storms | None = None
     start: datetime = datetime(2026, 1, 1, tzinfo=UTC)
     size_m: Size = (10_000, 8_000)
     districts: int = 12
@@ -75,7 +82,11 @@ class Scenario:
     @cached_property
     def intents(self) -> tuple[Intent, ...]:
         """Every subscription that will be asked for, user by user."""
-        return tuple(subscribers(self.city, self.subscribers, self.seed, self.channels, self.sharing))
+        wanted = tuple(subscribers(self.city, self.subscribers, self.seed, self.channels, self.sharing))
+        if (self.subscriptions or 0) > len(wanted):
+            expected = f"at most {len(wanted)}, which {self.subscribers} people ask for"
+            raise BadArgument("subscriptions", expected, self.subscriptions)
+        return wanted[: self.subscriptions]
 
     @property
     def channels(self) -> tuple[Channel, ...]:
@@ -91,13 +102,19 @@ class Scenario:
 
     def events(self, until_s: float) -> Iterator[Event]:
         """Everything that happens before ``until_s``, in order of time."""
-        parts = (self._shelters(), self._locations(), self._acts(), self._reports())
+        parts = (self._shelters(), self._locations(), self.acts(), self._reports())
         merged = heapq.merge(*parts, key=lambda event: event.t)
         return takewhile(lambda event: event.t < until_s, merged)
 
+    def acts(self) -> Iterator[Event]:
+        """What the subscribers do."""
+        users = [user_name(i) for i in range(self.subscribers)]
+        for t, kind, payload in self.timetable.events(users, self.intents, stream(self.seed, "timetable")):
+            yield Event(t / self.speed, str(kind), payload)
+
     def record(self, path: str | Path, until_s: float) -> int:
         """Write the events to a file; how many they were."""
-        about = asdict(self) | {"start": self.start.isoformat(), "until_s": until_s, "scenario": "city"}
+        about = asdict(self) | {"start": self.start.isoformat(), "until_s": until_s, "scenario": "city", "map": MAP}
         return recording.record(path, self.events(until_s), about)
 
     @staticmethod
@@ -117,13 +134,8 @@ class Scenario:
             spots = zip(users, x.round(1).tolist(), y.round(1).tolist(), strict=True)
             yield Event(float(second), "locations", [{"user": u, "x": px, "y": py, "at": at} for u, px, py in spots])
 
-    def _acts(self) -> Iterator[Event]:
-        users = [user_name(i) for i in range(self.subscribers)]
-        for t, kind, payload in self.timetable.events(users, self.intents, stream(self.seed, "timetable")):
-            yield Event(t / self.speed, str(kind), payload)
-
     def _reports(self) -> Iterator[Event]:
-        publishers = Publishers(self.city, self.seed, self.start, self.speed, self.reports_per_s)
+        publishers = Publishers(self.city, self.seed, self.start, self.speed, self.reports_per_s, self.storms)
         for t, report in publishers.reports():
             yield Event(t, "report", report)
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from tocsin.errors import BadArgument
 from tocsin.language.parser import parse_script
 from tocsin.scenarios import recording
-from tocsin.scenarios.city import DEMO, Scenario, Timetable, records_of
+from tocsin.scenarios.city import DEMO, Residents, Scenario, Storms, Timetable, records_of
 from tocsin.scenarios.recording import Event
 
 SMALL = {
@@ -74,8 +75,52 @@ def test_subscriptions_are_the_intents(scenario: Scenario, events: list[Event]) 
     assert Counter((p["channel"], *sorted(p["args"].items())) for p in made) == wanted
 
 
-def test_without_churn_nobody_leaves(events: list[Event]) -> None:
-    assert {event.kind for event in events} == {"shelters", "locations", "report", "login", "subscribe"}
+def test_without_churn_nobody_leaves() -> None:
+    scenario = Scenario(seed=5, speed=60.0, timetable=Timetable(churn=0.0), **SMALL)
+    kinds = {event.kind for event in scenario.events(30)}
+    assert kinds == {"shelters", "locations", "report", "login", "subscribe"}
+
+
+def test_some_leave_and_return_unless_told_otherwise() -> None:
+    kinds = Counter(act.kind for act in Scenario(seed=5, **{**SMALL, "people": 200, "subscribers": 200}).acts())
+    assert 5 <= kinds["logout"] <= 40
+    assert kinds["login"] == 200 + kinds["logout"]
+    assert 0 < kinds["unsubscribe"] < kinds["logout"]
+
+
+def test_residents_are_there_and_the_last_of_them_come_with_all_that_they_want() -> None:
+    scenario = Scenario(seed=5, speed=60.0, timetable=Residents(60.0, 300.0, late=0.2), subscriptions=50, **SMALL)
+    acts = list(scenario.acts())
+    assert Counter(act.kind for act in acts)["subscribe"] == len(scenario.intents) == 50
+    late = [act for act in acts if act.t > 0]
+    people = {intent.user for intent in scenario.intents}
+    assert len({act.payload["user"] for act in late}) == round(0.2 * len(people))
+    assert {act.payload["user"] for act in acts} == people
+    assert all(1.0 <= act.t < 5.0 for act in late)
+    assert all(len({act.t for act in acts if act.payload["user"] == user}) == 1 for user in people)
+
+
+def test_storms_make_one_district_hot_and_skew_the_reports() -> None:
+    """Most reports of a storm come from one district; without storms the busiest has far fewer."""
+    calm = Scenario(seed=5, reports_per_s=5.0, **{k: v for k, v in SMALL.items() if k != "reports_per_s"})
+    stormy = replace(calm, storms=Storms(every_s=60.0, lasts_s=60.0, share=0.9, surge=3.0))
+
+    def busiest(scenario: Scenario) -> tuple[int, float]:
+        told = [event.payload for event in scenario.events(60) if event.kind == "report"]
+        spots = Counter(scenario.city.district_at(report["x"], report["y"]).name for report in told)
+        return len(told), max(spots.values()) / len(told)
+
+    (usual, spread), (many, skewed) = busiest(calm), busiest(stormy)
+    assert skewed > 0.85 > spread
+    assert many > 2 * usual
+    assert list(stormy.events(30)) == list(stormy.events(30))
+
+
+def test_a_recording_says_that_its_map_is_generated_and_whether_there_were_storms(tmp_path: Path) -> None:
+    Scenario(seed=5, storms=Storms(surge=4.0), **SMALL).record(tmp_path / "run.jsonl", 2)
+    told = recording.about(tmp_path / "run.jsonl")
+    assert "generated" in told["map"]
+    assert told["storms"]["surge"] == 4.0
 
 
 def test_with_churn_who_leaves_returns_and_some_unsubscribe() -> None:
@@ -129,6 +174,22 @@ def test_bad_settings_are_named(wrong: dict[str, int], named: str) -> None:
         Scenario(**wrong)
 
 
-def test_a_bad_timetable_is_refused() -> None:
-    with pytest.raises(BadArgument, match="churn"):
-        list(Scenario(timetable=Timetable(churn=2.0), **SMALL).events(1))
+@pytest.mark.parametrize(
+    ("timetable", "named"), [(Timetable(churn=2.0), "churn"), (Residents(5.0, 1.0), "first_s")], ids=["churn", "times"]
+)
+def test_a_bad_timetable_is_refused(timetable: Timetable | Residents, named: str) -> None:
+    with pytest.raises(BadArgument, match=named):
+        list(Scenario(timetable=timetable, **SMALL).events(1))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"lasts_s": 0}, {"lasts_s": 9, "every_s": 8}, {"share": 1.1}, {"surge": 0.5}], ids=str
+)
+def test_bad_storms_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(BadArgument, match="storms"):
+        Storms(**wrong)
+
+
+def test_more_subscriptions_than_are_wanted_are_refused_with_the_number() -> None:
+    with pytest.raises(BadArgument, match=r"at most \d+, which 20 people ask for"):
+        _ = Scenario(subscriptions=9_999, **SMALL).intents
