@@ -87,7 +87,8 @@ class Session:
         self._stopped: deque[tuple[TocsinError, deque[Item]]] = deque(maxlen=MAX_STOPPED)  # for ``events`` to raise
         self._changed = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
+        self._timer_at = 0.0  # not asked of the timer: what is due at once has none on uvloop
         self._error: TocsinError | None = None
         self._is_over = False
 
@@ -332,11 +333,11 @@ class Session:
     def _schedule(self) -> None:
         """Have ``tick`` called at the core's deadline."""
         due = self._core.deadline()
-        if self._timer and (due is None or self._timer.when() > due):
+        if self._timer and (due is None or self._timer_at > due):
             self._timer.cancel()
             self._timer = None
         if due is not None and self._timer is None:
-            self._timer = self._loop.call_at(due, self._tick)
+            self._timer, self._timer_at = self._loop.call_at(due, self._tick), due
 
     def _tick(self) -> None:
         self._timer = None
