@@ -1,0 +1,25 @@
+"""The asynchronous client at a real broker."""
+
+from __future__ import annotations
+
+from broker_world import eventually, place, run, token_of, world
+from tocsin.client import Notification, connect, topic
+from tocsin.config import Client
+
+
+def test_what_is_due_at_once_is_done_on_uvloop_as_well() -> None:
+    async def take() -> None:
+        at_once = Client(ack_interval=1e-9)
+        async with (
+            world() as made,
+            connect(broker=made.server.url, token=token_of("ann", ("topic:*",)), settings=at_once) as session,
+        ):
+            news = await session.subscribe(topic("news"), id="n")
+            for number in range(1, 10):
+                made.topics.put("news", b"%d" % number)
+                item = await anext(news)
+                assert isinstance(item, Notification)
+                assert item.payload == number
+            await eventually(lambda: ("ann", "n", place(9)) in made.directory.acks)
+
+    run(take)
