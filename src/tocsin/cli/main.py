@@ -28,6 +28,7 @@ from tocsin.cli import (
     login,
     publish,
     rebalance,
+    record,
     sql,
     status,
     subscribe,
@@ -55,6 +56,7 @@ app.command("coordinator", rich_help_panel="Run", cls=Command)(coordinator.coord
 app.command("broker", rich_help_panel="Run", cls=Command)(broker.broker)
 app.command("dashboard", rich_help_panel="Run", cls=Command)(dashboard.dashboard)
 app.command("demo", rich_help_panel="Run", cls=Command)(demo.demo)
+app.command("record", rich_help_panel="Run", cls=Command)(record.record)
 app.command("chaos", rich_help_panel="Run", cls=Command)(chaos.chaos)
 app.add_typer(lab.app, name="lab", rich_help_panel="Run")
 app.command("sql", rich_help_panel="Use", cls=Command)(sql.sql)
