@@ -88,7 +88,7 @@ class Publish(_Message, frozen=True, tag="publish"):
     """Publish under a topic; answered by ``published`` when its owner has stamped it.
 
     Refused with ``bad-argument`` where not every client could decode the payload: an integer of more than 4300
-    digits, another number beyond a double.
+    digits, another number beyond a double, values nested more than 100 deep.
     """
 
     request: int

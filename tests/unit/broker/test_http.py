@@ -214,7 +214,7 @@ def test_a_connection_that_served_http_can_become_an_event_stream():
     run(scenario)
 
 
-UNDECODABLE = [b"1e999", b'{"a": [-1e400]}', b"1" * 5000, b"1" * 400 + b".5"]
+UNDECODABLE = [b"1e999", b'{"a": [-1e400]}', b"1" * 5000, b"1" * 400 + b".5", b"[" * 101 + b"]" * 101]
 
 
 @pytest.mark.parametrize("payload", UNDECODABLE, ids=lambda payload: payload[:16].decode())
@@ -226,8 +226,9 @@ def test_a_value_that_not_every_client_could_decode_is_refused(payload):
             await ann.login("ann")
             refused = await ann.ask(Publish(2, "news", msgspec.Raw(payload)))
             assert (type(refused), refused.code) == (Failed, "bad-argument")
-            assert isinstance(await ann.ask(Publish(3, "news", msgspec.Raw(b"1e-999"))), Published)
-            assert [at for at, _ in w.topics.log["topic:news"]] == [place(1)]
+            for good in (b"1e-999", b'{"a":' * 100 + b"1" + b"}" * 100, b"[" + b"[]," * 500 + b'"["]'):
+                assert isinstance(await ann.ask(Publish(3, "news", msgspec.Raw(good))), Published)
+            assert [at for at, _ in w.topics.log["topic:news"]] == [place(1), place(2), place(3)]
 
     run(scenario)
 
