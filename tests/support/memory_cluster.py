@@ -86,18 +86,20 @@ class MemoryCluster:
         self.records = [record for record in self.records if {"id": record.get("id")} not in keys]
         return len(keys)
 
-    def subscribe(self, channel: str, broker: str, wanted: Sequence[Wanted], who: Principal) -> list[Subscribed]:
+    def subscribe(
+        self, channel: str, broker: str, wanted: Sequence[Wanted], who: Principal, making: int = 0
+    ) -> list[Subscribed]:
         self._need(who, "subscribe", channel)
         self._named("channel", channel, CHANNEL)
         self._named("broker", broker, BROKER)
         kinds = [self._kind(one.arguments) for one in wanted]
-        return [self._hold(one, kind, broker, who) for one, kind in zip(wanted, kinds, strict=True)]
+        return [self._hold(one, kind, broker, who, making) for one, kind in zip(wanted, kinds, strict=True)]
 
-    def unsubscribe(self, ids: Sequence[str], who: Principal) -> int:
+    def unsubscribe(self, ids: Sequence[str], who: Principal, making: int | None = None) -> int:
         for held in (self.held[one] for one in ids if one in self.held):
             if held.owner != who.subject and not who.may("broker", held.broker):
                 raise Refused(f"subscription {held.id!r} belongs to someone else")
-        return sum(self.held.pop(one, None) is not None for one in ids)
+        return sum(self.held.pop(one, None) is not None for one in self._made_up_to(making, ids))
 
     def change(self, ids: Sequence[str], broker: str, who: Principal) -> list[Subscribed]:
         self._need(who, "admin")
@@ -213,11 +215,15 @@ class MemoryCluster:
         problems = tuple(Rejected(one.line_no, one.reason) for one in bad)
         return Receipt(table.num_rows, len(bad), first, len(self.records), False, problems)
 
-    def _hold(self, wanted: Wanted, kind: str, broker: str, who: Principal) -> Subscribed:
+    def _made_up_to(self, making: int | None, ids: Sequence[str]) -> list[str]:
+        return [one for one in ids if one in self.held and (making is None or self.held[one].making <= making)]
+
+    def _hold(self, wanted: Wanted, kind: str, broker: str, who: Principal, making: int) -> Subscribed:
         backend = self.backends.setdefault(kind, len(self.backends))
         name = wanted.id or f"s{len(self.held) + 1:06}"
-        self.held[name] = SubscriptionView(name, CHANNEL, broker, backend, {"kind": kind}, who.subject)
-        return Subscribed(name, CHANNEL, backend, self._end())
+        latest = max(making, self.held[name].making if name in self.held else 0)
+        self.held[name] = SubscriptionView(name, CHANNEL, broker, backend, {"kind": kind}, who.subject, latest)
+        return Subscribed(name, CHANNEL, backend, self._end(), making=latest)
 
     def _page(
         self,

@@ -46,10 +46,10 @@ class ResultsCluster(MemoryCluster):
         assert text.startswith(f"CREATE OR REPLACE BROKER `{BROKER}` AT"), text
         return [Answer("done", "created")]
 
-    def unsubscribe(self, ids: Sequence[str], who: Principal) -> int:
-        for one in ids:
+    def unsubscribe(self, ids: Sequence[str], who: Principal, making: int | None = None) -> int:
+        for one in self._made_up_to(making, ids):
             self.since.pop(one, None)
-        return super().unsubscribe(ids, who)
+        return super().unsubscribe(ids, who, making)
 
     def pull(
         self, broker: str, cursors: Mapping[str, Position], who: Principal, *, max_rows: int | None = None,
@@ -74,8 +74,8 @@ class ResultsCluster(MemoryCluster):
         found = [r for r in self._after(max(after, self.oldest)) if backend in r.backends and r.position <= last]
         return self._cut(after, found, limit, last)
 
-    def _hold(self, wanted: Wanted, kind: str, broker: str, who: Principal) -> Subscribed:
-        made = super()._hold(wanted, kind, broker, who)
+    def _hold(self, wanted: Wanted, kind: str, broker: str, who: Principal, making: int) -> Subscribed:
+        made = super()._hold(wanted, kind, broker, who, making)
         return replace(made, position=self.since.setdefault(made.id, made.position), life=self.life)
 
     def _named(self, kind: str, name: str, *known: str) -> None:

@@ -12,7 +12,7 @@ from random import Random
 
 from msgspec import Raw
 
-from tocsin.broker.upstream.cluster import Arguments, ClusterClient, Made, Result, ResultPage
+from tocsin.broker.upstream.cluster import Arguments, ClusterClient, Made, Result, ResultPage, Stood
 from tocsin.errors import Unavailable
 from tocsin.model.position import Position
 
@@ -24,9 +24,11 @@ class SlowCluster(ClusterClient):
         self._random, self.losses = random, losses
         self._backends = {kind: number for number, kind in enumerate(kinds, 1)}
         self._since: dict[str, tuple[int, int]] = {}  # by id: backend, first execution that counts
+        self._makings: dict[str, int] = {}
         self._started = self._head = 0
         self._results: list[tuple[Position, list[int]]] = []
         self._news = asyncio.Condition()
+        self._late: set[asyncio.Task[None]] = set()
 
     def results(self, backend: int, after: str) -> list[str]:
         return [str(at) for at, backends in self._results if backend in backends and str(at) > after]
@@ -54,20 +56,36 @@ class SlowCluster(ClusterClient):
     async def acknowledge(self, broker: str, positions: Mapping[str, str]) -> None:
         await self._travel()
 
-    async def subscriptions(self, broker: str) -> list[str]:
-        return list(self._since)
+    async def subscriptions(self, broker: str) -> list[Stood]:
+        return [Stood(id, broker, self._makings[id]) for id in self._since]
 
-    async def subscribe(self, broker: str, channel: str, wanted: Sequence[tuple[str, Arguments]]) -> list[Made]:
+    async def subscribe(
+        self, broker: str, channel: str, wanted: Sequence[tuple[str, Arguments]], making: int
+    ) -> list[Made]:
         await self._travel()
+        for id, _ in wanted:
+            self._makings[id] = max(making, self._makings.get(id, 0))
         made = [self._made(channel, id, self._backends[arguments[0]]) for id, arguments in wanted]  # type: ignore[index]
         await self._travel()
         return made
 
-    async def unsubscribe(self, ids: Sequence[str]) -> None:
+    async def unsubscribe(self, ids: Sequence[str], making: int) -> None:
+        """One that is given up waiting for may still arrive, much later."""
+        if self._random.random() < self.losses:
+            self._late.add(asyncio.create_task(self._remove_late(ids, making)))
+            raise Unavailable("a removal takes its time")
         await self._travel()
+        self._remove(ids, making)
+        await self._travel()
+
+    async def _remove_late(self, ids: Sequence[str], making: int) -> None:
+        await asyncio.sleep(self._random.random() * 2.0)
+        self._remove(ids, making)
+
+    def _remove(self, ids: Sequence[str], making: int) -> None:
         for id in ids:
-            self._since.pop(id, None)
-        await self._travel()
+            if self._makings.get(id, 0) <= making:
+                self._since.pop(id, None)
 
     async def pull(self, broker: str, cursors: Mapping[str, str], max_rows: int, wait_s: float) -> list[ResultPage]:
         await self._travel()

@@ -2,7 +2,8 @@
 
 A broker may come back meanwhile and make its subscriptions again, under the same ids. So a removal and a
 registration of one broker never run at once, and before each request to the cluster it is asked whether the broker is
-still dead.
+still dead. A removal names the latest making that it saw, so one that the cluster carries out late, when it was given up
+here, takes nothing that the broker asked for since.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ _PAUSES_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 
 class _Subscription(msgspec.Struct, frozen=True):
     id: str
+    owner: str = ""
+    making: int = 0
 
 
 class _Subscriptions(msgspec.Struct, frozen=True):
@@ -51,10 +54,14 @@ class HttpCluster:
 
     async def remove_some(self, broker: str) -> bool:
         found = await self._ask(broker, "GET", "/subscriptions", params={"broker": broker, "limit": _PAGE})
-        ids = [one.id for one in _read(found)] if found.status_code == 200 else []
-        if ids:
-            await self._ask(broker, "POST", "/subscriptions/remove", json={"ids": ids})
-        return len(ids) == _PAGE
+        stood = _read(found) if found.status_code == 200 else []
+        own = [one for one in stood if one.owner == broker]
+        if own:
+            removal = {"ids": [one.id for one in own], "making": max(one.making for one in own)}
+            await self._ask(broker, "POST", "/subscriptions/remove", json=removal)
+        if others := [one.id for one in stood if one.owner != broker]:  # their makings are numbers of their own
+            await self._ask(broker, "POST", "/subscriptions/remove", json={"ids": others})
+        return len(stood) == _PAGE
 
     async def close(self) -> None:
         await self._http.aclose()

@@ -230,11 +230,13 @@ class Cluster:
         who.need("ingest", dataset)
         return self._datasets.delete(dataset, keys)
 
-    def subscribe(self, channel: str, broker: str, wanted: Sequence[Wanted], who: Principal) -> list[Subscribed]:
-        return self._subscribing.subscribe(channel, broker, wanted, who)
+    def subscribe(
+        self, channel: str, broker: str, wanted: Sequence[Wanted], who: Principal, making: int = 0
+    ) -> list[Subscribed]:
+        return self._subscribing.subscribe(channel, broker, wanted, who, making)
 
-    def unsubscribe(self, ids: Sequence[str], who: Principal) -> int:
-        return self._subscribing.unsubscribe(ids, who)
+    def unsubscribe(self, ids: Sequence[str], who: Principal, making: int | None = None) -> int:
+        return self._subscribing.unsubscribe(ids, who, making=making)
 
     def change(self, ids: Sequence[str], broker: str, who: Principal) -> list[Subscribed]:
         return self._subscribing.change(ids, broker, who)

@@ -63,6 +63,7 @@ class Subscribed:
     """Results of ``backend`` after ``position`` belong to this subscription.
 
     ``life`` is another one after the channel was dropped and made again: backends and positions then mean others.
+    ``making`` is the latest that asked for it, see ``ClusterService.subscribe``.
     """
 
     id: str
@@ -70,6 +71,7 @@ class Subscribed:
     backend: int
     position: Position
     life: int = 0
+    making: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ class SubscriptionView:
     backend: int
     arguments: Mapping[str, Any]
     owner: str
+    making: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +188,13 @@ class ClusterService(Protocol):
     def delete_records(self, dataset: str, keys: Sequence[Mapping[str, Any]], who: Principal) -> int:
         """Delete keyed records; gives how many keys were named."""
 
-    def subscribe(self, channel: str, broker: str, wanted: Sequence[Wanted], who: Principal) -> list[Subscribed]: ...
+    def subscribe(
+        self, channel: str, broker: str, wanted: Sequence[Wanted], who: Principal, making: int = 0
+    ) -> list[Subscribed]:
+        """Subscribe; ``making`` is the caller's number of this request, greater than those before."""
 
-    def unsubscribe(self, ids: Sequence[str], who: Principal) -> int:
-        """End subscriptions; gives how many there were."""
+    def unsubscribe(self, ids: Sequence[str], who: Principal, making: int | None = None) -> int:
+        """End subscriptions, if ``making`` is given those made up to it; gives how many there were."""
 
     def change(self, ids: Sequence[str], broker: str, who: Principal) -> list[Subscribed]:
         """Move subscriptions to another broker."""

@@ -34,7 +34,9 @@ class Subscribing:
         self._ledger, self._channels, self._brokers, self._clock = ledger, channels, brokers, clock
         self._max_radius = max_radius
 
-    def subscribe(self, channel_name: str, broker: str, wanted: Sequence[Wanted], who: Principal) -> list[Subscribed]:
+    def subscribe(
+        self, channel_name: str, broker: str, wanted: Sequence[Wanted], who: Principal, making: int = 0
+    ) -> list[Subscribed]:
         channel = self._channels[channel_name]
         broker_id = self._brokers.id_of(broker)
         for w in wanted:
@@ -49,12 +51,13 @@ class Subscribing:
         ]
         added = write_then_apply(
             self._ledger,
-            lambda tx: table.add_subscriptions(tx, channel.id, rows, self._clock.now()),
+            lambda tx: table.add_subscriptions(tx, channel.id, rows, self._clock.now(), making),
             lambda answer: _apply_added(self._channels.by_id(channel.id), broker_id, answer, values),
         )
         positions = {since: Position.end_of(since - 1) for since in {a.since_execution for a in added}}
         return [
-            Subscribed(a.id, channel.spec.name, a.backend_no, positions[a.since_execution], channel.id) for a in added
+            Subscribed(a.id, channel.spec.name, a.backend_no, positions[a.since_execution], channel.id, a.making)
+            for a in added
         ]
 
     def _check_radii(self, channel: Channel, values: Sequence[Sequence[Any]]) -> None:
@@ -63,14 +66,16 @@ class Subscribing:
                 if radius is not None and not 0 <= radius <= self._max_radius:
                     raise BadArgument(name or "", f"a radius from 0 to {self._max_radius:,}", radius)
 
-    def unsubscribe(self, ids: Sequence[str], who: Principal, channel: str | None = None) -> int:
-        """End subscriptions, those of ``channel`` if it is given; gives how many there were."""
+    def unsubscribe(
+        self, ids: Sequence[str], who: Principal, channel: str | None = None, making: int | None = None
+    ) -> int:
+        """End subscriptions, those of ``channel`` if it is given, made up to ``making``; gives how many there were."""
         channel_id = self._channels[channel].id if channel else None
         held = [id for id, name in self._brokers.names().items() if who.may("broker", name)]
 
         def work(tx: Tx) -> list[table.Removed]:
             _check_owner(tx, ids, who, held)
-            return table.remove_subscriptions(tx, ids, channel_id)
+            return table.remove_subscriptions(tx, ids, channel_id, making)
 
         return len(write_then_apply(self._ledger, work, self._apply_removed))
 
@@ -88,7 +93,9 @@ class Subscribing:
         moved, _ = write_then_apply(self._ledger, work, self._apply_moved)
         names = {c.id: c.spec.name for c in self._channels.values()}
         return [
-            Subscribed(m.id, names[m.channel_id], m.backend_no, Position.end_of(m.live_from - 1), m.channel_id)
+            Subscribed(
+                m.id, names[m.channel_id], m.backend_no, Position.end_of(m.live_from - 1), m.channel_id, m.making
+            )
             for m in moved
         ]
 
@@ -110,7 +117,7 @@ class Subscribing:
         values = values_of(channel.spec, row.params_key)
         arguments = {p.name: p.type.to_json(v) for p, v in zip(channel.spec.parameters, values, strict=True)}
         broker = brokers.get(row.broker_id, "")
-        return SubscriptionView(row.id, channel.spec.name, broker, row.backend_no, arguments, row.owner)
+        return SubscriptionView(row.id, channel.spec.name, broker, row.backend_no, arguments, row.owner, row.making)
 
     def _apply_removed(self, removed: Sequence[table.Removed]) -> None:
         for channel_id in {r.channel_id for r in removed}:

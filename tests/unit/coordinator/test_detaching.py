@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from tocsin.datacluster.api import create_app
 from tocsin.datacluster.service import Wanted
 from tocsin.errors import Unavailable
 from tocsin.tls import trusting
-from tocsin.tokens import LOCAL_ADMIN, mint, verify
+from tocsin.tokens import LOCAL_ADMIN, Principal, mint, verify
 from tocsin.web.server import ApiServer, ServerOptions, Tls
 
 SECRET = b"a secret of at least thirty-two bytes"
@@ -57,6 +57,20 @@ def test_a_dead_brokers_subscriptions_are_removed(url: str, cluster: MemoryClust
     assert not remove(url, BROKER)
     assert held(cluster) == []
     assert not remove(url, BROKER)
+
+
+def test_what_the_broker_asks_for_again_before_the_removal_arrives_stays(url: str, cluster: MemoryCluster):
+    north, wanted, remove_now = Principal(BROKER, ("broker:*",)), [Wanted(["fire"], "one")], cluster.unsubscribe
+    cluster.subscribe(CHANNEL, BROKER, wanted, north, 7)
+    cluster.subscribe(CHANNEL, BROKER, [Wanted(["fire"], "another's")], LOCAL_ADMIN, 9)
+
+    def remove_late(ids: Sequence[str], who: Principal, making: int | None = None) -> int:
+        cluster.subscribe(CHANNEL, BROKER, wanted, north, 8)
+        return remove_now(ids, who, making)
+
+    cluster.unsubscribe = remove_late  # type: ignore[method-assign]
+    remove(url, BROKER)
+    assert held(cluster) == ["one"]
 
 
 def test_a_cluster_with_a_certificate_of_a_private_authority_is_trusted_where_that_is_named(certificate: Certificate):

@@ -5,12 +5,16 @@ is asked again one by one, so one bad argument harms only its own subscription. 
 cluster has heard them, and a subscription that is asked for again waits for its ending first: so its
 position is a new one. What may have been made though no answer came, or for somebody who has gone, is ended too,
 unless somebody else waits for it: an ending beside his request could take away what he is answered.
+
+Every request to make has a number, greater than those before (``making``), and an ending names the last of them: one
+that the cluster carries out late, when it was given up and asked again, takes nothing that was made since.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -34,6 +38,7 @@ class _Wish:
 class Attaching:
     def __init__(self, cluster: ClusterClient, broker: str, backoff: Backoff) -> None:
         self._cluster, self._broker, self._backoff = cluster, broker, backoff
+        self._making = time.time_ns() // 1_000_000  # so that a later life of the broker begins above
         self._wishes: dict[str, list[_Wish]] = {}
         self._unanswered: dict[str, list[_Wish]] = {}  # by id, those under way too
         self._tasks = Tasks("attaching")
@@ -56,6 +61,10 @@ class Attaching:
             if not wish.made.cancelled():  # the answer came in the same step
                 self.end([id])
             raise
+
+    def heed(self, making: int) -> None:
+        """This broker used the number: if the clock of an earlier life was ahead, this one goes on from there."""
+        self._making = max(self._making, making)
 
     def is_awaited(self, id: str) -> bool:
         """Whether somebody waits for the subscription to be made."""
@@ -82,8 +91,9 @@ class Attaching:
 
     async def _ask(self, channel: str, wishes: Sequence[_Wish]) -> None:
         wanted = [(wish.id, wish.arguments) for wish in wishes]
+        self._making += 1
         try:
-            made = await self._cluster.subscribe(self._broker, channel, wanted)
+            made = await self._cluster.subscribe(self._broker, channel, wanted, self._making)
         except Unavailable as problem:
             self._fail(wishes, problem)
             self.end(wish.id for wish in wishes)
@@ -99,6 +109,7 @@ class Attaching:
     def _give(self, wishes: Sequence[_Wish], made: Sequence[Made]) -> None:
         waiting = {wish.id for wish in wishes if not wish.made.done()}
         for wish, one in zip(wishes, made, strict=True):
+            self.heed(one.making)
             self._answered(wish)
             if not wish.made.done():
                 wish.made.set_result(one)
@@ -119,7 +130,7 @@ class Attaching:
         while self._ending:
             ids = list(self._ending)[:BULK]
             try:
-                await self._cluster.unsubscribe(ids)
+                await self._cluster.unsubscribe(ids, self._making)
             except Unavailable:
                 await self._backoff.pause()
                 continue

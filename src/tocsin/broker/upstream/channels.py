@@ -21,7 +21,7 @@ from tocsin.broker.ports import Attached, Delivery, Page
 from tocsin.broker.tasks import Tasks
 from tocsin.broker.upstream.attaching import Attaching
 from tocsin.broker.upstream.backoff import Backoff
-from tocsin.broker.upstream.cluster import ClusterClient, ClusterRefused, Made, Parameter, ResultPage
+from tocsin.broker.upstream.cluster import ClusterClient, ClusterRefused, Made, Parameter, ResultPage, Stood
 from tocsin.broker.upstream.merging import Merge, Stream
 from tocsin.broker.upstream.pins import check_pins
 from tocsin.errors import BadArgument, NotFound, Refused, TocsinError, Unavailable
@@ -230,12 +230,17 @@ class ChannelUpstream:
             try:
                 await self._cluster.register(self._options.broker, self._notify_url)
                 self._merge.acknowledged = await self._cluster.acknowledged(self._options.broker)
-                self._before = set(await self._cluster.subscriptions(self._options.broker))
+                self._heed_before(await self._cluster.subscriptions(self._options.broker))
                 self._ready.set()
                 return
             except TocsinError as problem:
                 self._tell_away(problem)
                 await self._pause(backoff)
+
+    def _heed_before(self, stood: Sequence[Stood]) -> None:
+        """Numbers of makings go on from the greatest of this broker's own; another's says nothing."""
+        self._before = {one.id for one in stood}
+        self._attaching.heed(max((one.making for one in stood if one.owner == self._options.broker), default=0))
 
     async def _pull(self) -> None:
         self._changed.clear()

@@ -32,6 +32,7 @@ class Made(msgspec.Struct, frozen=True):
     backend: int
     position: str
     life: int = 0
+    making: int = 0
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -75,12 +76,16 @@ class Parameter(msgspec.Struct, frozen=True):
     type: str
 
 
-class _Subscription(msgspec.Struct, frozen=True):
+class Stood(msgspec.Struct, frozen=True):
+    """What stands on a broker; others than the broker may own it."""
+
     id: str
+    owner: str = ""
+    making: int = 0
 
 
 class _Subscriptions(msgspec.Struct, frozen=True):
-    subscriptions: list[_Subscription]
+    subscriptions: list[Stood]
     next: str | None
 
 
@@ -164,26 +169,28 @@ class ClusterClient:
         """Every broker that registered, with the address of its notices."""
         return {one.name: one.url for one in _read(_Brokers, await self._ask("GET", "/brokers")).brokers}
 
-    async def subscribe(self, broker: str, channel: str, wanted: Sequence[tuple[str, Arguments]]) -> list[Made]:
-        """All or none; (id, arguments) each, and asking again under an id changes nothing."""
+    async def subscribe(
+        self, broker: str, channel: str, wanted: Sequence[tuple[str, Arguments]], making: int
+    ) -> list[Made]:
+        """All or none; (id, arguments) each, and asking again under an id changes nothing but its ``making``."""
         asked = [{"id": id, "arguments": arguments} for id, arguments in wanted]
-        body = {"channel": channel, "broker": broker, "subscriptions": asked}
+        body = {"channel": channel, "broker": broker, "subscriptions": asked, "making": making}
         return _read(_Made, await self._ask("POST", "/subscriptions", body)).subscriptions
 
-    async def unsubscribe(self, ids: Sequence[str]) -> None:
-        """End them; those that are not there are passed over."""
-        await self._ask("POST", "/subscriptions/remove", {"ids": list(ids)})
+    async def unsubscribe(self, ids: Sequence[str], making: int) -> None:
+        """End them; those that are not there, or were asked for after ``making``, are passed over."""
+        await self._ask("POST", "/subscriptions/remove", {"ids": list(ids), "making": making})
 
-    async def subscriptions(self, broker: str) -> list[str]:
-        """The ids of everything that stands on ``broker``."""
-        ids: list[str] = []
+    async def subscriptions(self, broker: str) -> list[Stood]:
+        """Everything that stands on ``broker``."""
+        found: list[Stood] = []
         after: str | None = ""
         while after is not None:
             params = {"broker": broker, "limit": _PAGE} | ({"after": after} if after else {})
             page = _read(_Subscriptions, await self._ask("GET", "/subscriptions", params=params))
-            ids += [one.id for one in page.subscriptions]
+            found += page.subscriptions
             after = page.next
-        return ids
+        return found
 
     async def pull(self, broker: str, cursors: Mapping[str, str], max_rows: int, wait_s: float) -> list[ResultPage]:
         body = {"cursors": cursors, "max_rows": max_rows, "wait_s": wait_s}

@@ -19,6 +19,9 @@ router = APIRouter(tags=["subscriptions"])
 
 Limit = Annotated[int, Query(ge=1, description="Subscriptions wanted; the cluster may give fewer.")]
 After = Annotated[str | None, Query(description="``next`` of the page before.")]
+_MOST = 2**63 - 1
+Making = Annotated[int, msgspec.Meta(ge=0, le=_MOST)]
+Through = Annotated[int | None, Query(ge=0, le=_MOST, description="End it only if it was made up to this making.")]
 
 
 class WantedSubscription(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -29,19 +32,23 @@ class WantedSubscription(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
 
 class NewSubscriptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``making`` is a number of yours that grows with each request, so that a removal can tell what it means."""
+
     channel: str
     broker: str
     subscriptions: list[WantedSubscription]
+    making: Making = 0
 
 
 class MadeSubscription(msgspec.Struct, frozen=True):
-    """Results of ``backend`` after ``position`` belong to this subscription."""
+    """Results of ``backend`` after ``position`` belong to this subscription; ``making`` is the latest that asked."""
 
     id: str
     channel: str
     backend: int
     position: str
     life: int
+    making: int
 
 
 class MadeSubscriptions(msgspec.Struct, frozen=True):
@@ -49,7 +56,10 @@ class MadeSubscriptions(msgspec.Struct, frozen=True):
 
 
 class SubscriptionIds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """With a ``making``, what was asked for later stays."""
+
     ids: list[str]
+    making: Making | None = None
 
 
 class SubscriptionMove(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -70,6 +80,7 @@ class Subscription(msgspec.Struct, frozen=True):
     backend: int
     arguments: dict[str, Any]
     owner: str
+    making: int
 
 
 class Subscriptions(msgspec.Struct, frozen=True):
@@ -88,7 +99,7 @@ async def subscribe(request: Request, api: Shared, who: Who) -> Response:
     asked = await read_json(request, NewSubscriptions, api.limits)
     check_items("subscriptions in one request", len(asked.subscriptions), api.limits.items)
     wanted = [Wanted(one.arguments, one.id) for one in asked.subscriptions]
-    made = await api.call(api.service.subscribe, asked.channel, asked.broker, wanted, who)
+    made = await api.call(api.service.subscribe, asked.channel, asked.broker, wanted, who, asked.making)
     return reply(_made(made))
 
 
@@ -109,8 +120,8 @@ async def list_subscriptions(
 
 
 @router.delete("/subscriptions/{id}", **operation(gives=Removal, summary="Unsubscribe"))
-async def unsubscribe(id: str, api: Shared, who: Who) -> Response:
-    removed = await api.call(api.service.unsubscribe, [id], who)
+async def unsubscribe(id: str, api: Shared, who: Who, making: Through = None) -> Response:
+    removed = await api.call(api.service.unsubscribe, [id], who, making)
     if not removed:
         raise NotFound("subscription", id)
     return reply(Removal(removed))
@@ -121,7 +132,7 @@ async def remove_subscriptions(request: Request, api: Shared, who: Who) -> Respo
     """End subscriptions; ids that do not exist are passed over."""
     asked = await read_json(request, SubscriptionIds, api.limits)
     check_items("ids in one request", len(asked.ids), api.limits.items)
-    return reply(Removal(await api.call(api.service.unsubscribe, asked.ids, who)))
+    return reply(Removal(await api.call(api.service.unsubscribe, asked.ids, who, asked.making)))
 
 
 @router.post(
@@ -136,9 +147,9 @@ async def change_subscriptions(request: Request, api: Shared, who: Who) -> Respo
 
 def _made(made: list[Subscribed]) -> MadeSubscriptions:
     return MadeSubscriptions(
-        [MadeSubscription(one.id, one.channel, one.backend, str(one.position), one.life) for one in made]
+        [MadeSubscription(one.id, one.channel, one.backend, str(one.position), one.life, one.making) for one in made]
     )
 
 
 def _subscription(view: SubscriptionView) -> Subscription:
-    return Subscription(view.id, view.channel, view.broker, view.backend, dict(view.arguments), view.owner)
+    return Subscription(view.id, view.channel, view.broker, view.backend, dict(view.arguments), view.owner, view.making)

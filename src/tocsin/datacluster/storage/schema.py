@@ -135,4 +135,7 @@ SCRIPTS = (
     ALTER TABLE backend_subscription ADD COLUMN left_after BIGINT NOT NULL DEFAULT 0;
     ALTER TABLE backend_subscription ADD COLUMN held_since BIGINT NOT NULL DEFAULT 0;
     """,
+    """
+    ALTER TABLE subscription ADD COLUMN making BIGINT NOT NULL DEFAULT 0;
+    """,
 )

@@ -8,6 +8,9 @@ grows with every change of the active set: who knows version ``v`` asks for what
 Executions that ran while nobody held it made nothing for it; ``holes`` tells whoever reads over them.
 
 A subscription counts from the first execution that starts after it was written.
+
+``making`` is the caller's own number of its request, growing with each: a subscription has that of the latest one
+that asked for it, and a removal that names one passes over what was asked for later. So it may arrive late.
 """
 
 from __future__ import annotations
@@ -46,6 +49,7 @@ class Added:
     since_execution: int
     backend_changed: bool
     is_new: bool = True
+    making: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,7 @@ class Moved:
     broker_id: int
     since_execution: int
     live_from: int
+    making: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +96,7 @@ class SubscriptionRow:
     since_execution: int
     created_at: float
     params_key: str
+    making: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +115,15 @@ class Counts:
     backends: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """``asked`` is (channel, backend number, broker, owner)."""
+
+    asked: tuple[int, int, int, str]
+    since_execution: int
+    making: int
+
+
 @dataclass(slots=True)
 class _Backend:
     no: int
@@ -121,8 +136,11 @@ class _Backend:
         return self.added > 0 and not self.active
 
 
-def add_subscriptions(tx: Tx, channel_id: int, wanted: Sequence[Wanted], now: float) -> list[Added]:
-    """Add them all; an id that exists is returned as it is where all is the same, owner and broker too."""
+def add_subscriptions(tx: Tx, channel_id: int, wanted: Sequence[Wanted], now: float, making: int = 0) -> list[Added]:
+    """Add them all; an id that exists is returned as it is where all is the same, owner and broker too.
+
+    Only its ``making`` becomes this one, if that is later.
+    """
     started, last_no = _progress(tx, channel_id)
     known = _existing(tx, [w.id for w in wanted if w.id is not None])
     backends = _backends(tx, channel_id, {w.params_key for w in wanted}, last_no)
@@ -134,22 +152,29 @@ def add_subscriptions(tx: Tx, channel_id: int, wanted: Sequence[Wanted], now: fl
         asked = (channel_id, backend.no, want.broker_id, want.owner)
         are_new.append(id not in known)
         if id not in known:
-            known[id] = (asked, started + 1)
+            known[id] = _Standing(asked, started + 1, making)
             backend.added += 1
-            fresh.append((id, channel_id, backend.no, want.broker_id, want.owner, started + 1, now))
-        elif known[id][0] != asked:
+            fresh.append((id, channel_id, backend.no, want.broker_id, want.owner, started + 1, now, making))
+        elif known[id].asked != asked:
             raise AlreadyExists("subscription", id, "choose another id")
     _store(tx, channel_id, backends, fresh, started)
+    older = [id for id, stood in known.items() if stood.making < making]
+    execute_in(tx, "UPDATE subscription SET making = ? WHERE id IN (*)", older, (making,))
     return [
-        Added(id, known[id][0][1], known[id][1], backends[want.params_key].is_changed, is_new)
-        for id, want, is_new in zip(ids, wanted, are_new, strict=True)
-    ]
+        Added(id, stood.asked[1], stood.since_execution, backends[want.params_key].is_changed, is_new,
+              max(stood.making, making))
+        for id, want, is_new, stood in zip(ids, wanted, are_new, (known[id] for id in ids), strict=True)
+    ]  # fmt: skip
 
 
-def remove_subscriptions(tx: Tx, ids: Sequence[str], channel_id: int | None = None) -> list[Removed]:
-    """Remove those that exist, of one channel if it is given; any other id is passed over."""
-    sql = "SELECT id, channel_id, backend_no, broker_id FROM subscription WHERE id IN (*)"
-    found = [row for row in rows_in(tx, sql, list(dict.fromkeys(ids))) if channel_id in (None, row[1])]
+def remove_subscriptions(
+    tx: Tx, ids: Sequence[str], channel_id: int | None = None, making: int | None = None
+) -> list[Removed]:
+    """Remove those that exist, of one channel if it is given, up to ``making``; any other id is passed over."""
+    sql = """SELECT id, channel_id, backend_no, broker_id FROM subscription
+             WHERE (? IS NULL OR making <= ?) AND id IN (*)"""
+    rows = rows_in(tx, sql, list(dict.fromkeys(ids)), (making, making))
+    found = [row for row in rows if channel_id in (None, row[1])]
     execute_in(tx, "DELETE FROM subscription WHERE id IN (*)", [row[0] for row in found])
     gone = _release(tx, Counter((row[1], row[2]) for row in found))
     detached = {place for place in {row[1:] for row in found} if not is_held(tx, place)}
@@ -158,11 +183,11 @@ def remove_subscriptions(tx: Tx, ids: Sequence[str], channel_id: int | None = No
 
 def move_subscriptions(tx: Tx, ids: Sequence[str], broker_id: int) -> list[Moved]:
     """Put them on another broker; an unknown id is passed over."""
-    sql = """SELECT s.id, s.channel_id, s.backend_no, s.broker_id, s.since_execution, p.started + 1
+    sql = """SELECT s.id, s.channel_id, s.backend_no, s.broker_id, s.since_execution, p.started + 1, s.making
              FROM subscription s JOIN channel_progress p ON p.channel_id = s.channel_id WHERE s.id IN (*)"""
     found = rows_in(tx, sql, list(dict.fromkeys(ids)))
     execute_in(tx, "UPDATE subscription SET broker_id = ? WHERE id IN (*)", [row[0] for row in found], (broker_id,))
-    return [Moved(id, ch, no, old, broker_id, since, live) for id, ch, no, old, since, live in found]
+    return [Moved(*row[:4], broker_id, *row[4:]) for row in found]
 
 
 def list_subscriptions(
@@ -175,7 +200,7 @@ def list_subscriptions(
 ) -> list[SubscriptionRow]:
     """A page in the order of ids; the last id of one page is the next one's ``after``."""
     sql = """SELECT s.id, s.channel_id, s.backend_no, s.broker_id, s.owner, s.since_execution, s.created_at,
-                    b.params_key
+                    b.params_key, s.making
              FROM subscription s
              JOIN backend_subscription b ON b.channel_id = s.channel_id AND b.no = s.backend_no
              WHERE s.id > ? AND (? IS NULL OR s.channel_id = ?) AND (? IS NULL OR s.broker_id = ?)
@@ -241,12 +266,10 @@ def _progress(tx: Tx, channel_id: int) -> tuple[int, int]:
     return found[0], found[1]
 
 
-def _existing(tx: Tx, ids: Sequence[str]) -> dict[str, tuple[tuple[int, int, int, str], int]]:
-    """What stands under the ids: (channel, backend number, broker, owner) and the first execution that counts."""
-    sql = "SELECT id, channel_id, backend_no, broker_id, owner, since_execution FROM subscription WHERE id IN (*)"
-    return {
-        id: ((channel, no, broker, owner), since) for id, channel, no, broker, owner, since in rows_in(tx, sql, ids)
-    }
+def _existing(tx: Tx, ids: Sequence[str]) -> dict[str, _Standing]:
+    sql = """SELECT id, channel_id, backend_no, broker_id, owner, since_execution, making
+             FROM subscription WHERE id IN (*)"""
+    return {row[0]: _Standing(row[1:5], row[5], row[6]) for row in rows_in(tx, sql, ids)}
 
 
 def _backends(tx: Tx, channel_id: int, keys: Iterable[str], last_no: int) -> dict[str, _Backend]:
@@ -293,8 +316,9 @@ def _store(tx: Tx, channel_id: int, backends: dict[str, _Backend], fresh: list[R
         [(b.added, started, started + 1, version, channel_id, b.no) for _, b in touched if not b.is_new],
     )
     tx.executemany(
-        """INSERT INTO subscription (id, channel_id, backend_no, broker_id, owner, since_execution, created_at)
-           VALUES (?, ?, ?, ?, ?, ?, ?)""",
+        """INSERT INTO subscription
+               (id, channel_id, backend_no, broker_id, owner, since_execution, created_at, making)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
         sorted(fresh),
     )
     last = max((b.no for _, b in touched if b.is_new), default=0)

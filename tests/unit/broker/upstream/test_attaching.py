@@ -12,9 +12,13 @@ import pytest
 from support.delivered import Remembered
 from support.memory_cluster import CHANNEL
 from support.results_cluster import BROKER, ResultsCluster, Way, token
+from tocsin.broker.upstream.attaching import Attaching
+from tocsin.broker.upstream.backoff import Backoff
 from tocsin.broker.upstream.channels import ChannelOptions, ChannelUpstream
 from tocsin.broker.upstream.cluster import ClusterClient
+from tocsin.datacluster.service import Wanted
 from tocsin.protocol.targets import ChannelTarget
+from tocsin.tokens import Principal
 
 FIRE = ChannelTarget(CHANNEL, ("fire",))
 ALSO_FIRE = ChannelTarget(CHANNEL, {"kind": "fire"})  # another id for the same stream
@@ -41,6 +45,22 @@ class SlowWay(Way):
             if (request.method, request.url.path) == ("POST", "/subscriptions"):
                 self.asked += 1
                 await self.answers.wait()
+
+
+class LateWay(Way):
+    """The first removal is given up by who waits for it, and carried out by ``arrive``."""
+
+    late: httpx.Request | None = None
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("/remove") and self.late is None:
+            self.late = request
+            raise httpx.ReadTimeout("given up")
+        return await super().handle_async_request(request)
+
+    async def arrive(self) -> bytes:
+        assert self.late is not None
+        return await (await super().handle_async_request(self.late)).aread()
 
 
 class World:
@@ -152,5 +172,46 @@ def test_the_last_holder_of_a_stream_ends_no_subscription_that_is_asked_for_agai
             await w.upstream.detach(ALSO_FIRE)
             w.way.answers.set()
             await w.check_results_come(await again)
+
+    asyncio.run(story())
+
+
+def test_a_removal_that_arrives_late_takes_nothing_that_was_made_since() -> None:
+    async def story() -> None:
+        cluster = ResultsCluster()
+        way = LateWay(cluster)
+        client = ClusterClient("http://cluster", token, 5.0, way)
+        attaching = Attaching(client, BROKER, Backoff(0.005, 0.02))
+        first = await attaching.make(CHANNEL, "x", ["fire"])
+        attaching.end(["x"])
+        again = await attaching.make(CHANNEL, "x", ["fire"])
+        assert again.making > first.making
+        assert await way.arrive() == b'{"removed":0}'
+        assert "x" in cluster.held
+        await attaching.stop()
+        await client.close()
+
+    asyncio.run(story())
+
+
+def test_a_life_whose_clock_is_behind_ends_what_the_one_before_made() -> None:
+    async def story() -> None:
+        cluster = ResultsCluster()
+        ahead = 2**62  # milliseconds
+        cluster.subscribe(CHANNEL, BROKER, [Wanted(["fire"], "x")], Principal(BROKER, ("admin",)), ahead)
+        async with world(cluster, orphan_s=0.01) as w:
+            w.way.removals.set()
+            await w.until(lambda: not cluster.held)
+
+    asyncio.run(story())
+
+
+def test_what_another_owns_does_not_move_the_numbers_of_makings() -> None:
+    async def story() -> None:
+        cluster = ResultsCluster()
+        cluster.subscribe(CHANNEL, BROKER, [Wanted(["fire"], "x")], Principal("eve", ("admin",)), 2**63 - 1)
+        async with world(cluster) as w:
+            w.way.answers.set()
+            await w.check_results_come(await w.attach())
 
     asyncio.run(story())

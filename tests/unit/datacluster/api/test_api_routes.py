@@ -120,6 +120,16 @@ def test_subscriptions_end_one_by_one_and_in_bulk(client: AppClient, cluster: Me
     assert cluster.held == {}
 
 
+def test_a_removal_may_name_the_making_that_it_means(client: AppClient):
+    asked = {"channel": "ByKind", "broker": "north", "subscriptions": [{"arguments": ["fire"], "id": "x"}], "making": 7}
+    assert client.post("/subscriptions", json=asked).json()["subscriptions"][0]["making"] == 7
+    assert client.get("/subscriptions").json()["subscriptions"][0]["making"] == 7
+    assert client.delete("/subscriptions/x", params={"making": 6}).status_code == 404
+    assert client.post("/subscriptions/remove", json={"ids": ["x"], "making": 6}).json() == {"removed": 0}
+    assert client.post("/subscriptions/remove", json={"ids": ["x"], "making": -1}).status_code == 422
+    assert client.delete("/subscriptions/x", params={"making": 7}).json() == {"removed": 1}
+
+
 def test_subscriptions_move_to_another_broker(client: AppClient):
     (made,) = subscribe(client, "fire")
     answer = client.post("/subscriptions/change", json={"ids": [made["id"]], "broker": "north"})

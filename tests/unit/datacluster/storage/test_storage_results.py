@@ -213,6 +213,7 @@ def test_what_is_kept_is_summed_up_again_when_an_older_ledger_is_opened(
             ledger.write(lambda tx, c=column: tx.execute(f"ALTER TABLE channel_progress DROP COLUMN {c}"))
         for column in ("broken_through", "left_after", "held_since"):
             ledger.write(lambda tx, c=column: tx.execute(f"ALTER TABLE backend_subscription DROP COLUMN {c}"))
+        ledger.write(lambda tx: tx.execute("ALTER TABLE subscription DROP COLUMN making"))
         ledger.write(lambda tx: tx.execute("DROP TABLE dataset_progress"))
         ledger.write(lambda tx: tx.execute("DELETE FROM schema_version WHERE version > 1"))
     with Ledger(tmp_path / "l") as ledger:

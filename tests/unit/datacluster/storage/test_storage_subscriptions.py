@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tocsin.datacluster.storage import catalog, executions
@@ -27,6 +29,14 @@ class Held:
     def remove(self, *added: Added) -> list[Removed]:
         return self.ledger.write(lambda tx: s.remove_subscriptions(tx, [a.id for a in added]))
 
+    def make(self, id: str, making: int) -> Added:
+        wanted = [Wanted("[1]", self.a, "owner", id)]
+        return self.ledger.write(lambda tx: s.add_subscriptions(tx, self.channel, wanted, 7.0, making))[0]
+
+    def remove_up_to(self, making: int | None, *ids: str) -> list[str]:
+        removed = self.ledger.write(lambda tx: s.remove_subscriptions(tx, ids, making=making))
+        return [one.id for one in removed]
+
     def backends(self, since: int = 0) -> list[s.BackendRow]:
         return self.ledger.read(lambda tx: list(s.backends_since(tx, self.channel, since)))
 
@@ -53,6 +63,20 @@ def test_numbers_are_dense_from_one_per_channel(held: Held) -> None:
     held.add("[1]", "[2]")
     held.add("[2]", "[3]")
     assert [row.no for row in held.backends()] == [1, 2, 3]
+
+
+def test_a_removal_passes_over_what_was_made_after_the_one_that_it_means(held: Held) -> None:
+    held.make("x", 5), held.make("y", 3)
+    assert held.remove_up_to(4, "x", "y") == ["y"]
+    assert held.remove_up_to(5, "x") == ["x"]
+
+
+def test_asking_again_makes_it_the_later_ones(held: Held) -> None:
+    first = held.make("x", 5)
+    assert held.make("x", 7) == replace(first, is_new=False, backend_changed=False, making=7)
+    assert held.make("x", 6).making == 7  # it was on its way for longer
+    assert held.remove_up_to(6, "x") == []
+    assert held.remove_up_to(None, "x") == ["x"]
 
 
 def test_only_the_call_that_changes_the_active_set_says_so(held: Held) -> None:
