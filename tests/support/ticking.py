@@ -16,21 +16,26 @@ import pyarrow as pa
 
 from tocsin.clock import SystemClock
 from tocsin.compiler.channel import CompileOptions, compile_channel
+from tocsin.datacluster.brokers import Brokers
 from tocsin.datacluster.channel import Channel
 from tocsin.datacluster.channels import Channels
 from tocsin.datacluster.datasets import Datasets
 from tocsin.datacluster.executor import Executor, Tick
 from tocsin.datacluster.schedule import Schedule
+from tocsin.datacluster.service import Subscribed, Wanted
 from tocsin.datacluster.spark.engine import NOTHING, Outcome, Run
 from tocsin.datacluster.spark.jobs import Jobs
 from tocsin.datacluster.spark.prepared import PreparedChannel
 from tocsin.datacluster.storage.dataset import StoreOptions
 from tocsin.datacluster.storage.ledger import Ledger
+from tocsin.datacluster.subscribing import Subscribing
 from tocsin.datacluster.ticker import Ticker
 from tocsin.errors import Span
 from tocsin.matching.maintain import CompactionRule
-from tocsin.model.catalog import ChannelSpec, Column, DatasetSpec, Parameter
+from tocsin.matching.refs import open_ref
+from tocsin.model.catalog import BrokerSpec, ChannelSpec, Column, DatasetSpec, Parameter
 from tocsin.model.types import SqlType
+from tocsin.tokens import LOCAL_ADMIN
 
 BY_INDEX = "SELECT r.n FROM {dataset} r WHERE r.n = :n"
 BY_JOIN = "SELECT r.n FROM {dataset} r WHERE r.n = :n OR r.n = 2 * :n"
@@ -51,15 +56,21 @@ class NoSpark:
 
 
 class Evaluating:
-    """``meanwhile`` happens within an evaluation; ``queries`` are those evaluated, in order."""
+    """``meanwhile`` happens within an evaluation; ``queries`` are those evaluated, in order.
+
+    ``subscribed`` says of each how many parameter sets its snapshot has.
+    """
 
     def __init__(self) -> None:
         self.queries: list[str] = []
+        self.subscribed: list[int] = []
         self.meanwhile: Callable[[str], object] = lambda _: None
 
     def run_index(self, runs: Sequence[Run]) -> list[Outcome]:
         for run in runs:
             self.queries.append(run.channel.spec.query)
+            layers = open_ref(run.index)
+            self.subscribed.append(sum(len(one.ids) for one in (layers.base, layers.delta) if one))
             self.meanwhile(run.channel.spec.name)
         return [NOTHING] * len(runs)
 
@@ -93,15 +104,26 @@ class Ticking:
         self.channels = Unanalysed(
             root / "indexes", ledger, self.datasets, spark, self.ticker, clock, CompileOptions(), 1.0, CompactionRule()
         )
+        brokers = Brokers(ledger, clock)
+        brokers.create(BrokerSpec("north", "http://127.0.0.1:9/north"))
+        self.subscribing = Subscribing(ledger, self.channels, brokers, clock, 1000.0)
 
     def _stand_ins(self) -> tuple[Any, Any]:
         return self.spark, self.engine
 
     def create(self, name: str, dataset: str = "Reports", query: str = BY_INDEX) -> Channel:
         """A continuous channel with one subscription."""
+        channel = self.create_empty(name, dataset, query)
+        channel.subscriptions.add(np.array([1000], np.uint32), [(7,)], 1)
+        return channel
+
+    def create_empty(self, name: str, dataset: str = "Reports", query: str = BY_INDEX) -> Channel:
         self.channels.create(spec(name, dataset, query), None)
-        self.channels[name].subscriptions.add(np.array([1], np.uint32), [(7,)], 1)
         return self.channels[name]
+
+    def subscribe(self, channel: str, n: int) -> Subscribed:
+        """As the cluster does, for the broker ``north``."""
+        return self.subscribing.subscribe(channel, "north", [Wanted([n])], LOCAL_ADMIN)[0]
 
     def feed(self, dataset: str = "Reports") -> None:
         store = self.datasets[dataset]

@@ -2,8 +2,8 @@
 
 A broker may come back meanwhile and make its subscriptions again, under the same ids. So a removal and a
 registration of one broker never run at once, and before each request to the cluster it is asked whether the broker is
-still dead. A removal names the latest making that it saw, so one that the cluster carries out late, when it was given up
-here, takes nothing that the broker asked for since.
+still dead. A removal names the latest making that it saw, so one that the cluster carries out late, when it was
+given up here, takes nothing that the broker asked for since.
 """
 
 from __future__ import annotations

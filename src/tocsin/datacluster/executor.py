@@ -5,7 +5,8 @@ one ledger transaction: result files, advanced windows and notices together. A k
 files that nobody names; a kill after it leaves a finished execution.
 
 The row that records a window's bounds is written while Spark already works. That is safe: until the
-commit nothing of an execution can be seen, and the commit waits for the bounds.
+commit nothing of an execution can be seen, and the commit waits for the bounds. Only where a subscription is being
+added at that moment is the row waited for, so that the two agree on whether the execution has it (``coming``).
 
 What the ledger refuses of one channel fails that channel alone, and its memory is read from the ledger again.
 """
@@ -15,7 +16,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -117,6 +118,7 @@ class Executor:
         now = self._clock.now()
         begun = self._begin(ready, now)
         try:
+            _agree_on_subscriptions(ready, begun)
             outcomes = self._outcomes(ready, now)
         finally:
             for channel, _ in ready:
@@ -246,6 +248,11 @@ class Executor:
 
     def _name(self, dataset_id: int) -> str:
         return next(name for name, store in self._stores.items() if store.id == dataset_id)
+
+
+def _agree_on_subscriptions(ready: Sequence[_Ready], begun: Sequence[Future[Execution]]) -> None:
+    """Return when memory has what the ledger added before the executions began."""
+    wait([begin for (channel, _), begin in zip(ready, begun, strict=True) if channel.subscriptions.coming])
 
 
 def _failed(channel: Channel, problem: Exception) -> ExecutionFailed:

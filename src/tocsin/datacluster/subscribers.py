@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from tocsin.compiler.plan import PARAMETER, SUBSCRIPTION, CompiledChannel
 from tocsin.datacluster.arguments import values_of
 from tocsin.datacluster.attachments import Attachments, Ids
+from tocsin.datacluster.coming import Coming
 from tocsin.datacluster.spark.subscriptions import SubscriptionTables
 from tocsin.datacluster.storage import subscriptions as table
 from tocsin.datacluster.storage.transaction import Tx
@@ -56,7 +57,7 @@ class Subscribers:
         self._tables = None if plan.index else SubscriptionTables(spark, plan.join)
         self._lock = threading.Lock()
         self._held: list[IndexRef] = []
-        self.attachments = Attachments()
+        self.attachments, self.coming = Attachments(), Coming()
         self.subscriptions = 0
         self.backends = 0
 
@@ -81,7 +82,8 @@ class Subscribers:
 
     def inherit(self, old: Subscribers) -> None:
         """Take over who is attached; the index is loaded or shared."""
-        self.attachments, self.subscriptions, self.backends = old.attachments, old.subscriptions, old.backends
+        self.attachments, self.coming = old.attachments, old.coming
+        self.subscriptions, self.backends = old.subscriptions, old.backends
 
     def load(self, tx: Tx, channel_id: int) -> None:
         """Bring memory to the ledger's state."""

@@ -49,11 +49,12 @@ class Subscribing:
             table.Wanted(canonical_key(channel.spec, v), broker_id, who.subject, w.id)
             for w, v in zip(wanted, values, strict=True)
         ]
-        added = write_then_apply(
-            self._ledger,
-            lambda tx: table.add_subscriptions(tx, channel.id, rows, self._clock.now(), making),
-            lambda answer: _apply_added(self._channels.by_id(channel.id), broker_id, answer, values),
-        )
+        with channel.subscriptions.coming:
+            added = write_then_apply(
+                self._ledger,
+                lambda tx: table.add_subscriptions(tx, channel.id, rows, self._clock.now(), making),
+                lambda answer: _apply_added(self._channels.by_id(channel.id), broker_id, answer, values),
+            )
         positions = {since: Position.end_of(since - 1) for since in {a.since_execution for a in added}}
         return [
             Subscribed(a.id, channel.spec.name, a.backend_no, positions[a.since_execution], channel.id, a.making)

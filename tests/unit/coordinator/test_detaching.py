@@ -60,7 +60,8 @@ def test_a_dead_brokers_subscriptions_are_removed(url: str, cluster: MemoryClust
 
 
 def test_what_the_broker_asks_for_again_before_the_removal_arrives_stays(url: str, cluster: MemoryCluster):
-    north, wanted, remove_now = Principal(BROKER, ("broker:*",)), [Wanted(["fire"], "one")], cluster.unsubscribe
+    north, wanted = Principal(BROKER, ("subscribe:*", "broker:*")), [Wanted(["fire"], "one")]
+    remove_now = cluster.unsubscribe
     cluster.subscribe(CHANNEL, BROKER, wanted, north, 7)
     cluster.subscribe(CHANNEL, BROKER, [Wanted(["fire"], "another's")], LOCAL_ADMIN, 9)
 

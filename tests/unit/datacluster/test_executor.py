@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event, Timer
 
 import pytest
 
@@ -13,6 +15,7 @@ from tocsin.datacluster.storage import catalog, executions, faults
 from tocsin.datacluster.storage.executions import ExecutionStats
 from tocsin.datacluster.storage.ledger import Ledger
 from tocsin.datacluster.storage.transaction import Tx
+from tocsin.model.position import Position
 
 
 @pytest.fixture
@@ -78,6 +81,32 @@ def test_what_another_run_committed_meanwhile_is_not_evaluated_again(world: Tick
     assert (channel.windows, channel.head, channel.started) == ({"reports": 1}, 1, None)
     assert not problems(world, [channel])
     assert len(world.engine.queries) == 1
+
+
+@pytest.mark.parametrize("held", [0, 1])
+def test_what_the_ledger_added_before_an_execution_began_is_in_its_snapshot(world: Ticking, held: int) -> None:
+    """The subscription is in the ledger's transaction, and not in memory, when the tick takes up its window."""
+    channel = world.create("a") if held else world.create_empty("a")
+    world.feed()
+    is_written, goes_on = Event(), Event()
+
+    def hold_up(point: str) -> None:
+        if point == "ledger.before-commit" and not is_written.is_set():
+            is_written.set()
+            goes_on.wait()
+
+    faults.install(hold_up)
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            added = pool.submit(world.subscribe, "a", 9)
+            is_written.wait()
+            ticking = pool.submit(world.executor.run, [channel])
+            Timer(0.2, goes_on.set).start()  # a tick that does not wait has its snapshot by then
+            assert not ticking.result()[0].problem
+        assert str(added.result().position) < str(Position(1, 1))
+    finally:
+        faults.install(None)
+    assert world.engine.subscribed == [held + 1]
 
 
 def test_a_tick_of_twenty_channels_commits_twice(world: Ticking) -> None:
