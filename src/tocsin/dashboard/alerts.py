@@ -57,6 +57,9 @@ def exceeded(
                 f"lag {channel.name}",
                 f"{channel.name} is {channel.lag_s:.0f} s behind its records; the budget is {budgets.lag_s:g} s.",
             )
+        if channel.lost > budgets.lost:
+            text = f"{channel.name} lost {channel.lost:,} results in the last minute; brokers are told of the gap."
+            yield Alert(f"loss {channel.name}", text)
         if channel.problem:
             yield Alert(f"channel {channel.name}", f"{channel.name} is {channel.state}: {channel.problem}")
     if figures.cov > budgets.cov and figures.mean >= budgets.cov_load:

@@ -31,6 +31,12 @@ class Growth:
         """How much one grew for each that the other grew; None where that did not."""
         return self.grown(name) / grown if (grown := self.grown(by)) > 0 else None
 
+    def mean_ms(self, name: str) -> float | None:
+        """What was observed by the histogram ``name``, which may have a label behind it, in milliseconds."""
+        series, _, label = name.partition(" ")
+        mean_s = self.ratio(f"{series}_sum {label}", f"{series}_count {label}")
+        return None if mean_s is None else round(mean_s * 1000, 1)
+
     def _longer(self, name: str, at: float, value: float) -> deque[tuple[float, float]]:
         read = self._read.get(name) or deque[tuple[float, float]]()
         if read and value < read[-1][1]:

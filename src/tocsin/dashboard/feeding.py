@@ -87,6 +87,7 @@ class Playing:
             figures=figures,
             channels=made.channels,
             cluster=cluster,
+            policies=made.policies,
             decisions=self._history.decisions.note([one | {"at": at} for one in made.decisions]),
             moves=self._history.moves.note(made.moves),
             alerts=self._watch.look(at, made.brokers, figures, made.channels, cluster),

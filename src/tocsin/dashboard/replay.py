@@ -28,6 +28,12 @@ BROKERS = 10
 SHUFFLE_S = 30.0
 BYTES_EACH = 420.0  # a second, that a person gets in the mean
 FADE = 0.85
+POLICIES: dict[str, Any] = {
+    "placement": {"name": "nearest", "options": {}},
+    "balancing": {"migrate": None, "shuffle": {"name": "simsh", "options": {}}},
+    "known": ["nearest"],
+    "known_balancing": ["simsh"],
+}  # what is done to people here, as a coordinator would tell it
 Floats = NDArray[np.float64]
 
 
@@ -77,7 +83,9 @@ class Replay:
             city.people(event.t, xy[:, 0].tolist(), xy[:, 1].tolist(), self.scene.size_m),
             crowd.placed,
             city.reports(event.t, [one.payload for one in told]) if told else None,
-            Sample(0, 0.0, crowd.samples(), Figures(), [_channel(len(told))], ClusterSample(True, ""), None, decisions),
+            Sample(
+                0, 0.0, crowd.samples(), Figures(), [_channel(len(told))], ClusterSample(True, ""), POLICIES, decisions
+            ),
         )
 
 

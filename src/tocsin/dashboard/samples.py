@@ -46,7 +46,11 @@ class Figures(msgspec.Struct, frozen=True):
 
 
 class ChannelSample(msgspec.Struct, frozen=True):
-    """``matched_share`` is matches for each record considered; ``execution_ms`` the mean of the last minute."""
+    """Rates and means are of the last minute, so that a channel that runs now and then does not flicker.
+
+    ``latency_ms`` is from a record's acceptance to its result, the wait for a tick included; ``lost`` are results of
+    which brokers were told a gap in that minute.
+    """
 
     name: str
     mode: str
@@ -61,6 +65,8 @@ class ChannelSample(msgspec.Struct, frozen=True):
     considered_per_s: float
     execution_ms: float | None
     problem: str | None
+    latency_ms: float | None = None
+    lost: int = 0
 
 
 class ClusterSample(msgspec.Struct, frozen=True):

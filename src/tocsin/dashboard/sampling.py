@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import httpx
@@ -21,9 +21,11 @@ from tocsin.dashboard.counting import Growth
 from tocsin.dashboard.history import History
 from tocsin.dashboard.samples import BrokerSample, ChannelSample, ClusterSample, Sample, figures_of
 
-RATE_WINDOW_S, LOSS_WINDOW_S = 10.0, 60.0
+RATE_WINDOW_S, MINUTE_S = 10.0, 60.0
+LATENCY = "record_to_result_seconds"
 SHOWN_MOVES, SHOWN_DECISIONS = 100, 50
 SELDOM = 5  # every so many samples
+EVERY = "(all)"  # no channel has such a name
 _NOTHING_DECIDED = "nothing"
 
 
@@ -43,7 +45,7 @@ class Sampler:
         self.history = History(settings.history)
         self.channels: list[dict[str, Any]] = []
         self._watch = Watch(Budgets.of(settings))
-        self._rates, self._losses = Growth(RATE_WINDOW_S), Growth(LOSS_WINDOW_S)
+        self._rates, self._minute = Growth(RATE_WINDOW_S), Growth(MINUTE_S)
         self._problems: list[str] = []
         self._kept: dict[str, Any] = {}
         self._n = 0
@@ -138,12 +140,12 @@ class Sampler:
             for one, found in zip(serving, read, strict=True)
             for name, value in found.items()
         }
-        self._rates.note(at, cluster | named)
-        self._losses.note(at, {name: value for name, value in named.items() if "deliveries" not in name})
+        self._rates.note(at, named)
+        self._minute.note(at, cluster | _totals(cluster) | named)
 
     def _broker(self, one: dict[str, Any]) -> BrokerSample:
         name, load = one["name"], one["load"]
-        lost = self._losses.grown(f"broker_shed_total {name}") + self._losses.grown(f"broker_gaps_total {name}")
+        lost = self._minute.grown(f"broker_shed_total {name}") + self._minute.grown(f"broker_gaps_total {name}")
         return BrokerSample(
             name=name,
             state=one["state"],
@@ -159,8 +161,7 @@ class Sampler:
         )
 
     def _channel(self, one: dict[str, Any]) -> ChannelSample:
-        name, rates = one["name"], self._rates
-        took_s = rates.ratio(f"execution_seconds_sum {name}", f"execution_seconds_count {name}")
+        name, rates = one["name"], self._minute
         return ChannelSample(
             name=name,
             mode=one["mode"],
@@ -173,18 +174,25 @@ class Sampler:
             results_per_s=round(rates.per_s(f"results_total {name}"), 2),
             matched_per_s=round(rates.per_s(f"matched_total {name}"), 2),
             considered_per_s=round(rates.per_s(f"considered_total {name}"), 2),
-            execution_ms=None if took_s is None else round(took_s * 1000, 1),
+            execution_ms=rates.mean_ms(f"execution_seconds {name}"),
             problem=one["problem"],
+            latency_ms=rates.mean_ms(f"{LATENCY} {name}"),
+            lost=round(rates.grown(f"lost_results {name}")),
         )
 
     def _cluster_sample(self, status: dict[str, Any] | None) -> ClusterSample:
         if status is None:
             return ClusterSample(False, "it does not answer")
-        took_s = self._rates.ratio("record_to_result_seconds_sum", "record_to_result_seconds_count")
         return ClusterSample(
             status["ready"], status["reason"], status["started_at"], status["spark"], status["totals"],
-            None if took_s is None else round(took_s * 1000, 1),
+            self._minute.mean_ms(f"{LATENCY} {EVERY}"),
         )  # fmt: skip
+
+
+def _totals(cluster: Mapping[str, float]) -> dict[str, float]:
+    """The latency of all channels together."""
+    ends = (f"{LATENCY}_sum", f"{LATENCY}_count")
+    return {f"{end} {EVERY}": sum(v for name, v in cluster.items() if name.startswith(f"{end} ")) for end in ends}
 
 
 def _told(decisions: list[dict[str, Any]]) -> list[dict[str, Any]]:

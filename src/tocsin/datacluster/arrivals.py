@@ -12,9 +12,9 @@ _REMEMBERED = 4096  # batches of a dataset; what waited longer than that is not 
 
 
 class Arrivals:
-    """``measured`` gets the seconds for each batch whose last record an execution saw. Safe for any thread."""
+    """``measured`` gets channel and seconds for each batch whose last record an execution saw. Safe for any thread."""
 
-    def __init__(self, clock: Clock, measured: Callable[[float], None]) -> None:
+    def __init__(self, clock: Clock, measured: Callable[[str, float], None]) -> None:
         self._clock, self._measured = clock, measured
         self._batches: dict[str, deque[tuple[int, float]]] = {}  # lower-case dataset → (last number, moment)
 
@@ -25,12 +25,12 @@ class Arrivals:
     def forget(self, dataset: str) -> None:
         self._batches.pop(dataset.lower(), None)
 
-    def seen(self, windows: Mapping[str, Window]) -> None:
-        """An execution that read ``windows`` was committed."""
+    def seen(self, channel: str, windows: Mapping[str, Window]) -> None:
+        """An execution of ``channel`` that read ``windows`` was committed."""
         now = self._clock.monotonic()
         for dataset, window in windows.items():
             for head, came_at in reversed(list(self._batches.get(dataset, ()))):
                 if head <= window.after:
                     break
                 if head <= window.through:
-                    self._measured(now - came_at)
+                    self._measured(channel, now - came_at)

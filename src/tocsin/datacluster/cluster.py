@@ -341,7 +341,7 @@ class Cluster:
         self.metrics.executed(name, "done", tick.duration_s)
         outcome = tick.outcome
         self.metrics.matched(name, matched=outcome.pairs, considered=tick.considered, results=outcome.rows)
-        self._arrivals.seen(tick.windows or {})
+        self._arrivals.seen(name, tick.windows or {})
 
     def _refresh_metrics(self) -> None:
         for channel in self._channels.values():

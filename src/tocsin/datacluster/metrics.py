@@ -87,9 +87,9 @@ class Metrics:
         self._considered.labels(label).inc(considered)
         self._results.labels(label).inc(results)
 
-    def record_to_result(self, seconds: float) -> None:
+    def record_to_result(self, channel: str, seconds: float) -> None:
         """From a record's acceptance to the commit of the execution that saw it."""
-        self._record_to_result.observe(seconds)
+        self._record_to_result.labels(self._channels.label(channel)).observe(seconds)
 
     def channel_lag(self, channel: str, seconds: float) -> None:
         self._lag.labels(self._channels.label(channel)).set(seconds)
@@ -150,7 +150,7 @@ class Metrics:
         self._lost = self._gauge("tocsin_lost_results", "Result rows whose files are missing or damaged.", "channel")
         self._lag = self._gauge("tocsin_channel_lag_seconds", "Age of the oldest record not yet seen.", "channel")
         self._record_to_result = self._histogram(
-            "tocsin_record_to_result_seconds", "From a record's acceptance to its readable result.", SLOW
+            "tocsin_record_to_result_seconds", "From a record's acceptance to its readable result.", SLOW, "channel"
         )
 
     def _make_subscriptions(self) -> None:
@@ -161,6 +161,7 @@ class Metrics:
         self._per_channel: tuple[Counter | Gauge | Histogram, ...] = (
             self._executions,
             self._execution_seconds,
+            self._record_to_result,
             self._results,
             self._matched,
             self._considered,

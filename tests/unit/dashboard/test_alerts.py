@@ -18,6 +18,7 @@ BUDGETS = Budgets(lag_s=30.0, cov=0.5, cov_load=1000.0, lost=2)
         pytest.param([], Figures(cov=0.6, mean=2000.0), [], READY, ["cov"], id="uneven"),
         pytest.param([], Figures(cov=0.6, mean=20.0), [], READY, [], id="uneven, but next to nothing"),
         pytest.param([broker("b", lost=3)], Figures(), [], READY, ["loss b"], id="too much was lost"),
+        pytest.param([], Figures(), [channel("Holed", lost=3)], READY, ["loss Holed"], id="results were lost"),
         pytest.param([broker("b", state="dead")], Figures(), [], READY, ["broker b"], id="a broker died"),
         pytest.param([], Figures(), [], ClusterSample(False, "starting"), ["cluster"], id="no cluster"),
     ],

@@ -30,7 +30,11 @@ def answers(shed: float, results: float) -> dict[str, Any]:
         "http://c/moves": {"moves": [{"id": "m1", "state": "done"}]},
         "http://d/status": {"ready": True, "reason": "", "started_at": "", "spark": {}, "totals": {}},
         "http://d/channels": {"channels": [CHANNEL]},
-        "http://d/metrics": f'tocsin_results_total{{channel="Near"}} {results}\n',
+        "http://d/metrics": (
+            f'tocsin_results_total{{channel="Near"}} {results}\n'
+            f'tocsin_record_to_result_seconds_sum{{channel="Near"}} {results / 100}\n'
+            f'tocsin_record_to_result_seconds_count{{channel="Near"}} {results / 10}\n'
+        ),
         "http://b1/metrics": f"tocsin_broker_shed_total {shed}\ntocsin_broker_gaps_total 0.0\n",
     }
 
@@ -66,6 +70,8 @@ def test_what_grew_between_two_samples_is_told_as_rates_and_losses() -> None:
     first, second = asyncio.run(sampled(answers(10.0, 100.0), answers(13.0, 160.0)))
     assert (first.brokers[0].lost, second.brokers[0].lost) == (0, 3)
     assert second.channels[0].results_per_s > 0
+    assert (first.channels[0].latency_ms, second.channels[0].latency_ms) == (None, 100.0)
+    assert second.cluster.latency_ms == 100.0
     assert [alert.id for alert in second.alerts] == ["loss b1"]
     assert second.figures.total == 400.0
 

@@ -15,7 +15,7 @@ def test_what_happens_is_counted_under_its_name():
     metrics.ingested(0.002)
     metrics.executed("Near", "done", 0.1)
     metrics.matched("Near", matched=5, considered=40, results=2)
-    metrics.record_to_result(0.05)
+    metrics.record_to_result("Near", 0.05)
     metrics.channel_lag("Near", 1.5)
     metrics.subscriptions("Near", 100, 10)
     metrics.outbox(4)
@@ -28,7 +28,7 @@ def test_what_happens_is_counted_under_its_name():
     assert value(metrics, "tocsin_matched_total", channel="Near") == 5
     assert value(metrics, "tocsin_considered_total", channel="Near") == 40
     assert value(metrics, "tocsin_results_total", channel="Near") == 2
-    assert value(metrics, "tocsin_record_to_result_seconds_count") == 1
+    assert value(metrics, "tocsin_record_to_result_seconds_count", channel="Near") == 1
     assert value(metrics, "tocsin_channel_lag_seconds", channel="Near") == 1.5
     assert value(metrics, "tocsin_subscriptions", channel="Near") == 100
     assert value(metrics, "tocsin_backend_subscriptions", channel="Near") == 10

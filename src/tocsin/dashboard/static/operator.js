@@ -6,7 +6,7 @@ import { count, decimal, el, fill, milliseconds, perSecond, plural, rate, ratePa
 import { follow } from "./live.js";
 import { numberOf } from "./palette.js";
 import { setUpPolicies, showPolicies } from "./policies.js";
-import { onTheme, open, setState } from "./shell.js";
+import { addresses, onTheme, open, setState } from "./shell.js";
 import * as words from "./words.js";
 
 const CHARTS_EVERY_MS = 2_000;
@@ -66,8 +66,15 @@ function showTiles({ figures, brokers, channels, cluster }) {
     "People online": [count(online), "", `at ${plural(serving, "live broker")}`],
     "Results": [perSecond(results), "/s", plural(channels.length, "channel")],
     "Record to result": [milliseconds(cluster.latency_ms), "", lag > 1 ? `${seconds(lag)} behind at most` : "nothing waits"],
-    "Spark": [cluster.is_ready ? "ready" : "away", "", cluster.is_ready ? [cluster.spark.master, cluster.spark.version].filter(Boolean).join(", ") || cluster.reason : cluster.reason],
+    "Spark": spark(cluster),
   });
+}
+
+function spark({ is_ready, reason, spark: found, started_at }) {
+  if (addresses.replay) return ["–", "", "none in a recording"];
+  if (!is_ready) return ["away", "", reason];
+  const since = started_at ? `since ${time(Date.parse(started_at) / 1000).slice(0, 5)}` : "";
+  return ["ready", "", [found.version, found.master, since].filter(Boolean).join(", ") || reason];
 }
 
 function tiles(wanted) {
@@ -101,6 +108,7 @@ function showChannels({ channels, cluster }) {
     number(one.lag_s < 0.05 ? "–" : seconds(one.lag_s)),
     number(`${perSecond(one.matched_per_s)} / ${perSecond(one.considered_per_s)}`),
     number(perSecond(one.results_per_s)),
+    number(milliseconds(one.latency_ms)),
     number(milliseconds(one.execution_ms)),
     number(count(one.executions)))));
   const totals = cluster.totals ?? {};

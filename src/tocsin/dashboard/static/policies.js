@@ -11,18 +11,28 @@ let known = "";
 let current = null;
 
 export function setUpPolicies() {
+  if (addresses.replay) {
+    onlyShow();
+    return;
+  }
   form.addEventListener("submit", choose);
   form.addEventListener("change", () => (form.querySelector("button").disabled = false));
   const button = document.getElementById("compare");
-  button.disabled = addresses.replay;
   button.addEventListener("click", () => compare(button));
+}
+
+/** A recording has no coordinator that could be asked for anything. */
+function onlyShow() {
+  for (const field of [...form.elements, document.getElementById("compare")]) field.disabled = true;
+  form.querySelector(".row").replaceChildren(el("p", { class: "quiet small" }, "This is a recording: what it shows was decided before."));
+  fill(document.getElementById("comparison"), el("p", { class: "empty" }, "A recording has no coordinator whose policies could be compared. On a running system they are compared here, and nobody is moved by asking."));
 }
 
 /** Follow what the coordinator has, unless somebody is choosing. */
 export function showPolicies(policies) {
   current = policies;
   const said = JSON.stringify(policies);
-  if (said === known || !form.querySelector("button").disabled) return;
+  if (said === known || form.querySelector("button")?.disabled === false) return;
   known = said;
   const { placement, balancing } = policies;
   options(form.elements.placement, policies.known, placement.name);
