@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from random import Random
 from types import TracebackType
 from typing import Any, Self
@@ -30,6 +30,9 @@ from tocsin.tls import trusting
 
 MAX_STOPPED = 1000
 
+Tap = Callable[[int, bool, bytes], None]
+"""Hears every message: the number of its connection, whether it is ours, and its bytes."""
+
 
 def connect(
     *,
@@ -41,18 +44,19 @@ def connect(
     positions: Mapping[str, str] | None = None,
     settings: Client | None = None,
     session: str | None = None,
+    tap: Tap | None = None,
 ) -> Session:
     """A session, to be entered with ``async with``.
 
     ``token`` is a text, or a function (async or not) that gives one whenever one is needed; with a
     function it is renewed without a new connection. ``user`` is needed where the token does not name it.
-    ``positions`` are those of an earlier session, to go on where it stopped.
+    ``positions`` are those of an earlier session, to go on where it stopped. ``tap`` hears every message.
     """
     chosen = settings or Client()
     where = (coordinator or chosen.coordinator or None, broker or chosen.broker or None)
     if where == (None, None):
         raise BadArgument("connect", "the address of a coordinator or of a broker", None)
-    return Session(where, Credentials(token), user, location, dict(positions or {}), chosen, session)
+    return Session(where, Credentials(token), user, location, dict(positions or {}), chosen, session, tap)
 
 
 class Session:
@@ -67,10 +71,12 @@ class Session:
         positions: dict[str, str],
         settings: Client,
         name: str | None,
+        tap: Tap | None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._coordinator, broker = where
         self._credentials, self._location, self._positions, self._settings = credentials, location, positions, settings
+        self._tap = tap
         self._tls = trusting("client.ca_file", settings.ca_file)
         self._core = ClientSession(
             settings,
@@ -196,6 +202,8 @@ class Session:
         self._do(self._core.opened(self._now(), link, token, lasts_s(token)))
 
     def received(self, link: int, data: bytes) -> None:
+        if self._tap:
+            self._tap(link, False, data)
         self._do(self._core.received(self._now(), link, data))
 
     def closed(self, link: int, code: int, reason: str) -> None:
@@ -214,8 +222,7 @@ class Session:
             case do.Ready(subscription):
                 self._wake(subscription)
             case do.Send(link, message):
-                if link in self._wires:
-                    self._wires[link].send(encoded(message))
+                self._send(link, encoded(message))
             case do.Answer(key, value):
                 self._answer(key, value)
             case do.Fail(key, error):
@@ -240,6 +247,12 @@ class Session:
                 self._changed.set()
             case do.End(error):
                 self._finish(error)
+
+    def _send(self, link: int, data: bytes) -> None:
+        if link in self._wires:
+            self._wires[link].send(data)
+            if self._tap:
+                self._tap(link, True, data)
 
     def _close_wire(self, link: int, code: int) -> None:
         wire = self._wires.pop(link, None)

@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Mapping
 
 from tocsin.errors import TocsinError, Unavailable
 from tocsin.live.experiment import Experiment
+from tocsin.live.handover import Handover
 from tocsin.live.notes import Notes, Sample
-from tocsin.live.person import Handover, Person
+from tocsin.live.person import Person
 from tocsin.live.world import System, World
 from tocsin.policies.base import Point
-from tocsin.protocol.coordination import Placement
 from tocsin.scenarios.city import Intent
 from tocsin.scenarios.city.audience import user_name
 from tocsin.scenarios.recording import Event
@@ -49,7 +49,7 @@ class Company:
         person, wanted = self._people[event.payload["user"]], event.payload
         match event.kind:
             case "login":
-                work: Awaitable[None] = person.arrive()
+                work: Awaitable[None] = person.arrive(self._where.get(person.name))
             case "logout":
                 work = person.leave()
             case "subscribe":
@@ -65,10 +65,6 @@ class Company:
         by_name = {broker["name"]: broker for broker in found}
         told = [by_name[name] for name in self._system.brokers]
         self._samples.append(Sample.of(run_s, time.time(), progress, told))
-
-    def acknowledge(self) -> None:
-        for person in self._people.values():
-            person.acknowledge()
 
     async def notes(self, held_s: float) -> Notes:
         ask, people = self._system.ask, self._people.values()
@@ -110,11 +106,8 @@ class Company:
             self._problems.append(f"{person.name}: {problem or type(problem).__name__}")
 
     async def _forget(self, person: Person) -> None:
-        person.go()
+        await person.leave()
         await self._system.ask("DELETE", f"/users/{person.name}")
 
     def _person(self, name: str, token: str) -> Person:
-        return Person(name, token, self._place, self._handovers)
-
-    async def _place(self, user: str) -> Placement:
-        return await self._system.place(user, self._where.get(user))
+        return Person(name, token, self._system.url, self._handovers)

@@ -15,7 +15,7 @@ import numpy as np
 
 from tocsin.lab.trace import Decided, Trace
 from tocsin.live.experiment import Experiment
-from tocsin.live.person import Handover
+from tocsin.live.handover import Handover
 from tocsin.policies.multistage.framework import Action
 from tocsin.policies.multistage.plan import Reason
 from tocsin.policies.multistage.snapshot import Floats, Ints

@@ -22,7 +22,6 @@ STEP_S = 0.1
 SAMPLE_S = 0.5
 LAG_S = 0.5
 CAUGHT_UP_S = 1.0
-ACK_S = 5.0
 SLOWEST = 0.02  # progress below which a load says nothing
 
 
@@ -43,7 +42,7 @@ class Stage:
         """Every event; then what was noted, by label."""
         for company in self._companies:
             await company.begin()
-        helpers = [asyncio.create_task(work) for work in (self._sample(), self._acknowledge(), self._watch())]
+        helpers = [asyncio.create_task(work) for work in (self._sample(), self._watch())]
         try:
             await self._feed()
         finally:
@@ -96,9 +95,3 @@ class Stage:
             progress = max(self._progress.value(time.monotonic()), SLOWEST)
             await asyncio.gather(*(company.sample(self._pace.run_s, progress) for company in self._companies))
             await asyncio.sleep(SAMPLE_S)
-
-    async def _acknowledge(self) -> None:
-        while True:
-            await asyncio.sleep(ACK_S)
-            for company in self._companies:
-                company.acknowledge()

@@ -18,7 +18,6 @@ import msgspec
 
 from tocsin.errors import Unavailable
 from tocsin.live.experiment import Experiment
-from tocsin.protocol.coordination import Placement, PlacementRequest
 from tocsin.scenarios.city.terrain import Size
 from tocsin.system.parts import Addresses, Part, parts_of
 from tocsin.system.ports import free_ports
@@ -38,16 +37,12 @@ class System:
     """A coordinator and its brokers."""
 
     def __init__(self, world: World, name: str, addresses: Addresses, parts: list[Part]) -> None:
-        self._world, self._url = world, addresses.coordinator_url
+        self._world, self.url = world, addresses.coordinator_url
         self.name, self.brokers, self.parts = name, list(addresses.brokers), parts
 
     async def ask(self, method: str, path: str, body: Any = None) -> Any:
         """Of the coordinator."""
-        return await self._world.ask(method, self._url + path, **({} if body is None else {"json": body}))
-
-    async def place(self, user: str, location: tuple[float, float] | None) -> Placement:
-        asked = msgspec.to_builtins(PlacementRequest(location))
-        return msgspec.convert(await self.ask("POST", f"/users/{user}/placement", asked), Placement)
+        return await self._world.ask(method, self.url + path, **({} if body is None else {"json": body}))
 
     async def has_all(self) -> bool:
         known = (await self.ask("GET", "/brokers"))["brokers"]
