@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import subprocess
 import sys
 
@@ -12,7 +13,7 @@ import pytest
 from support.scripted import broker, notification, stands
 from tocsin.client import JAVASCRIPT, BrokerRefused, channel, connect, default_id, topic
 from tocsin.client.credentials import Credentials, claims, lasts_s, subject
-from tocsin.client.placing import PlacementRefused, _read
+from tocsin.client.placing import PlacementRefused, _read, place
 from tocsin.client.wire import socket_url
 from tocsin.config import Client
 from tocsin.errors import BadArgument, Unavailable
@@ -148,3 +149,19 @@ def test_the_events_of_a_session_end_with_what_ended_a_subscription() -> None:
             return seen
 
     assert asyncio.run(tell()) == ["a", "b", "2"]
+
+
+@pytest.mark.parametrize(("scheme", "at_most"), [("http", 0), ("https", 1)])
+def test_authorities_are_read_once_and_only_where_a_certificate_comes(
+    monkeypatch: pytest.MonkeyPatch, scheme: str, at_most: int
+) -> None:
+    """Reading them is most of what a placement costs."""
+    read: list[object] = []
+    load = ssl.SSLContext.load_verify_locations
+    monkeypatch.setattr(
+        ssl.SSLContext, "load_verify_locations", lambda *args, **named: (read.append(args), load(*args, **named))
+    )
+    for _ in range(3):
+        with pytest.raises(Unavailable):
+            asyncio.run(place(f"{scheme}://127.0.0.1:1", "ann", None, None, 5.0))
+    assert len(read) <= at_most
