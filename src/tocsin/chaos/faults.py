@@ -59,6 +59,12 @@ class Faults:
         while self._under_way:
             await asyncio.gather(*self._under_way)
 
+    async def abandon(self) -> None:
+        """End every step where it is: none may start anything again."""
+        for task in self._under_way:
+            task.cancel()
+        await asyncio.gather(*self._under_way, return_exceptions=True)
+
     async def _carry_out(self, step: Step) -> None:
         try:
             if await self._acts[step.kind](step):

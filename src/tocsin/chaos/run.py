@@ -120,6 +120,7 @@ class _Stage:
         """What is to be said, with everything of this seed gone."""
         verdict = self._verdict()
         self._traffic.abandon()
+        await self.faults.abandon()
         everyone = [*self._people, self._publisher, self._walker]
         await asyncio.gather(*(person.leave() for person in everyone), return_exceptions=True)
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +10,7 @@ from rich.console import Console
 
 from tocsin.cli.extras import needs
 from tocsin.cli.output import note, print_json
-from tocsin.cli.signals import ended_by_signals
+from tocsin.cli.signals import run_until_signalled
 from tocsin.errors import BadArgument
 
 if TYPE_CHECKING:
@@ -36,8 +35,7 @@ def chaos(
     chosen = seeds_of(seeds)
     if chosen is None:
         raise BadArgument("--seeds", "A:B with A at most B, or one number", seeds)
-    with ended_by_signals():
-        totals = asyncio.run(_play(chosen, directory, verbose, keep, as_json))
+    totals = run_until_signalled(_play(chosen, directory, verbose, keep, as_json))
     print_json(totals.line())
     if totals.failed_seeds:
         raise typer.Exit(1)

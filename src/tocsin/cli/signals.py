@@ -8,8 +8,9 @@ import sys
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 _ENDS = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -28,27 +29,29 @@ def ended_by_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def run_until_signalled(main: Coroutine[Any, Any, None]) -> None:
+def run_until_signalled(main: Coroutine[Any, Any, T]) -> T:
     """Run ``main``. SIGTERM and a closed terminal cancel it alone, as Ctrl-C does: it can end what it began.
 
-    An exception from a handler would cancel every task at once, those that it needs for that among them.
+    An exception from a handler would cancel every task at once, those that it needs for that among them. Once is
+    enough: a further signal would interrupt the ending.
     """
     ended: list[int] = []
 
-    async def whole() -> None:
+    async def whole() -> T:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
 
         def end(number: int) -> None:
+            if not ended:
+                task.cancel()
             ended.append(number)
-            task.cancel()
 
         for number in _ENDS:
             loop.add_signal_handler(number, end, number)
-        await main
+        return await main
 
     try:
-        asyncio.run(whole())
+        return asyncio.run(whole())
     except asyncio.CancelledError:
         if not ended:
             raise
