@@ -18,7 +18,7 @@ import numpy as np
 from tocsin.policies.multistage import filling
 from tocsin.policies.multistage.board import trivial
 from tocsin.policies.multistage.load import LoadModel, weights
-from tocsin.policies.multistage.plan import Plan, Reason, Status, net_plan, nothing
+from tocsin.policies.multistage.plan import Plan, nothing, shuffle_plan
 from tocsin.policies.multistage.snapshot import Snapshot
 
 
@@ -33,4 +33,4 @@ class Gsh:
         order = order[(sent[order] > 0) & ~snapshot.pinned[order]]
         s = snapshot
         filling.fill(order, s.offsets, s.items, s.rates, s.capacities, model.assigned, model.counts, model.loads)
-        return net_plan("gsh", s, (Status.DONE, Reason.FILLED), model.assigned, order, Reason.SHUFFLED)
+        return shuffle_plan("gsh", s, sent, model.assigned, order)

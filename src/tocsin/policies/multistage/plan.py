@@ -18,7 +18,7 @@ import numpy as np
 from tocsin.policies.multistage import counting
 from tocsin.policies.multistage.bounds import lower_bound
 from tocsin.policies.multistage.load import LoadModel, weights
-from tocsin.policies.multistage.snapshot import Ints, Small, Snapshot
+from tocsin.policies.multistage.snapshot import Floats, Ints, Small, Snapshot
 
 
 class Status(StrEnum):
@@ -42,6 +42,8 @@ class Reason(StrEnum):
 
     OVER_SOURCE = "target would reach the source"
     NO_LOAD = "carries no load"
+    PINNED = "rests after a move"
+    AT_HOME = "stays where it is"
     NO_GAIN = "would not pay"
     NONE_ACCEPTS = "no broker accepts"
 
@@ -183,6 +185,17 @@ def net_plan(
     status, reason = ended
     kept = {name: count for name, count in (rejected or {}).items() if count}
     return Plan(policy, status, reason, snapshot, moved, assigned[moved].astype(np.int64), reasons, kept)
+
+
+def shuffle_plan(policy: str, snapshot: Snapshot, sent: Floats, assigned: Small, order: Ints | None = None) -> Plan:
+    """The plan of a policy that assigns everybody anew; whom it leaves is refused, with why."""
+    stays = (assigned == snapshot.assigned) & (sent > 0)
+    left = {
+        Reason.PINNED: int(snapshot.pinned.sum()),
+        Reason.NO_LOAD: int((~snapshot.pinned & (sent <= 0)).sum()),
+        Reason.AT_HOME: int((~snapshot.pinned & stays).sum()),
+    }
+    return net_plan(policy, snapshot, (Status.DONE, Reason.FILLED), assigned, order, Reason.SHUFFLED, left)
 
 
 def nothing(policy: str, snapshot: Snapshot, reason: Reason) -> Plan:

@@ -26,7 +26,7 @@ from tocsin.policies.multistage import filling
 from tocsin.policies.multistage.board import Board, trivial
 from tocsin.policies.multistage.checks import above, at_least
 from tocsin.policies.multistage.load import LoadModel, weights
-from tocsin.policies.multistage.plan import Plan, Reason, Status, net_plan, nothing
+from tocsin.policies.multistage.plan import Plan, nothing, shuffle_plan
 from tocsin.policies.multistage.snapshot import Flags, Floats, Small, Snapshot
 from tocsin.policies.multistage.xbal import Xbal
 
@@ -56,8 +56,7 @@ class Simsh:
         chance = np.random.default_rng(rng.getrandbits(64))
         found = [self._shuffled(snapshot, sent, movable, chance) for _ in range(self.restarts)]
         best = min(found, key=lambda model: (model.maximum, model.total))
-        after = relabelled(snapshot, best.assigned, movable)
-        return net_plan("simsh", snapshot, (Status.DONE, Reason.FILLED), after)
+        return shuffle_plan("simsh", snapshot, sent, relabelled(snapshot, best.assigned, movable))
 
     def _shuffled(self, s: Snapshot, sent: Floats, movable: Flags, chance: np.random.Generator) -> LoadModel:
         model = LoadModel(s) if self.warm else LoadModel.emptied(s, sent)

@@ -107,6 +107,14 @@ def test_the_pinned_and_the_loadless_stay(name: str):
     assert {who for who, _, _ in moves(plan)} <= {"t", "v"}
 
 
+@pytest.mark.parametrize("name", ["gsh", "simsh"])
+def test_a_shuffle_tells_whom_it_leaves_and_why(name: str):
+    snapshot = world("a: s=A t=B u=C v=D z= | b:", pinned={"s", "u"}, A=4, B=3, C=2, D=1)
+    plan = planned(name, snapshot)
+    stay = {Reason.AT_HOME: 2 - len(plan)} if len(plan) < 2 else {}
+    assert plan.rejected == {Reason.PINNED: 2, Reason.NO_LOAD: 1, **stay}
+
+
 @pytest.mark.parametrize("name", BALANCING)
 @pytest.mark.parametrize(
     ("snapshot", "reason"),
