@@ -160,6 +160,12 @@ class Keeping:
             if not any(user.name in presence.holdings for presence in world.presence.values()):
                 self.remove(user.name)
 
+    def leap(self, seconds: float) -> None:
+        """The wall clock was set, or this program did not run: nobody was away longer for that."""
+        for user in self._world.users:
+            later = user.seen_at + max(0.0, seconds)
+            user.seen_at = min(later, self._world.now)
+
     def _made(self, name: str) -> User:
         if self._is_too_many(name):
             raise LimitExceeded("users", self._world.rules.max_users)

@@ -45,11 +45,12 @@ class State:
         self.moving = Moving(self.world, self.placing)
         self.living = Living(self.world, self.placing, self.moving)
         self.keeping = Keeping(self.world, self.placing, self.moving)
-        self._swept_s = 0.0
+        self._swept_s, self._swept_at = 0.0, 0.0
 
     def load(self, rows: Iterable[tuple[str, str, bytes]], now: float) -> None:
         """Begin from what the store has; who was online is not known until brokers have reported."""
         self.world.load(rows)
+        self._swept_at = now
         for user in self.world.users:
             user.seen_at = max(user.seen_at, now)
         self.moving.resume()
@@ -176,7 +177,10 @@ class State:
             self.world.release(user, told.broker)
 
     def _sweep(self) -> None:
-        self._swept_s = self.world.clock.now_s
+        leapt_s = (self.world.now - self._swept_at) - (self.world.clock.now_s - self._swept_s)
+        self._swept_s, self._swept_at = self.world.clock.now_s, self.world.now
+        if abs(leapt_s) > _SWEEP_S:
+            self.keeping.leap(leapt_s)
         self.keeping.expire()
         self.living.forget()
         self.world.tried_at = {u: at for u, at in self.world.tried_at.items() if u in self.world.users}

@@ -244,6 +244,17 @@ def test_after_a_restart_nobody_is_forgotten_before_brokers_could_report():
     assert made.where("ann") == "a"
 
 
+@pytest.mark.parametrize("leap_s", [1000, -500])
+def test_a_clock_that_is_set_lets_nobody_have_been_away(leap_s: float):
+    made = Story("a", offline_ttl_s=100)
+    made.place("ann")
+    made.now += leap_s
+    made.pass_time(60, "a", step_s=1)
+    assert not made.state.world.users["ann"].is_removed
+    made.pass_time(120, "a", step_s=1)
+    assert made.state.world.users["ann"].is_removed
+
+
 def test_a_policy_chosen_while_running_is_kept():
     made = Story("a", "b")
     made.tell(events.PolicyChosen("nearest", {"metric": "sphere"}, "round_robin"))
