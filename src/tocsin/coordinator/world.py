@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from random import Random
 
+import msgspec
+
 from tocsin.coordinator.brokers import MEMBERS, Broker, BrokerState, Presence
 from tocsin.coordinator.events import Effect, Tell
 from tocsin.coordinator.liveness import AwakeClock, Signs
@@ -19,6 +21,7 @@ from tocsin.coordinator.plans import Counters, Plan, PlanKind, Plans
 from tocsin.coordinator.rows import Change, Rows
 from tocsin.coordinator.rules import Rules
 from tocsin.coordinator.users import User, Users
+from tocsin.errors import Corrupt
 from tocsin.policies.base import PlacementPolicy
 from tocsin.protocol.coordination import Adopt, BrokerInfo, Instruction, Release, Send, Topology
 
@@ -64,7 +67,10 @@ class World:
         """Take what the store has, and begin a new life."""
         tables = {table.kind: table for table in self._tables()}
         for kind, key, body in sorted(rows):
-            tables[kind].read(key, body)
+            try:
+                tables[kind].read(key, body)
+            except (KeyError, msgspec.DecodeError, UnicodeDecodeError) as problem:
+                raise Corrupt(f"the store's row of {kind} {key!r} is none of this program: {problem}") from None
         self.counters = self._counters.get(COUNTERS) or Counters()
         self.counters.life += 1
         self.count()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.coordinators import Story
+from support.coordinators import MemoryStore, Story
 from support.postgres import running_postgres
 from tocsin.coordinator.rows import Change
 from tocsin.coordinator.store.base import Store, open_store
@@ -117,6 +117,28 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path):
     (tmp_path / "coordinator.db").write_bytes(b"not a database at all, but long enough to be looked at" * 30)
     with pytest.raises(Corrupt, match="not a SQLite file"):
         open_store("", tmp_path)
+
+
+def test_a_file_whose_pages_are_damaged_is_told(tmp_path: Path):
+    store, file = open_store("", tmp_path), tmp_path / "coordinator.db"
+    store.save([Change("user", f"u{number}", b"1" * 100) for number in range(1000)])
+    store.close()
+    sound = file.read_bytes()
+    file.write_bytes(sound[:8192] + b"\xff" * (len(sound) - 8192))
+    store = open_store("", tmp_path)
+    with pytest.raises(Corrupt, match="cannot be read"):
+        store.load()
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"), [("user", b'{"name": '), ("user", b"null"), ("user", b"\xff"), ("martian", b"{}")]
+)
+def test_a_row_that_cannot_be_understood_is_named(kind: str, body: bytes):
+    rows = MemoryStore()
+    rows.save([Change(kind, "ann", body)])
+    with pytest.raises(Corrupt, match=f"{kind} 'ann'"):
+        Story(store=rows)
 
 
 @pytest.mark.parametrize("place", ["a file/coordinator.db", "a directory"])

@@ -36,7 +36,10 @@ class SqliteStore:
             raise Corrupt(f"the store {path} is not a SQLite file: {error}") from None
 
     def load(self) -> Sequence[Row]:
-        return self._db.execute("SELECT kind, key, body FROM row").fetchall()
+        try:
+            return self._db.execute("SELECT kind, key, body FROM row").fetchall()
+        except sqlite3.DatabaseError as error:
+            raise Corrupt(f"the store {self._path} cannot be read: {error}") from None
 
     def save(self, changes: Iterable[Change]) -> None:
         puts, drops = sorted_out(changes)
