@@ -105,7 +105,7 @@ class EventStream(Outlet):
         self.transport.close()
 
     def due(self, now: float) -> float | None:
-        """End what is too old, and say something where nothing was said for long."""
+        """End what is too old, and say something where nothing was said for long, nor waits to be."""
         if self._closes_at is not None or self.is_over:
             if self._closes_at is not None and now >= self._closes_at:
                 self.transport.abort()
@@ -114,7 +114,7 @@ class EventStream(Outlet):
         if now >= deadline:
             self.end(code)
             return None
-        if self._is_begun and now >= self._spoke_at + self.core.settings.heartbeat:
+        if self._is_begun and self.is_ready and now >= self._spoke_at + self.core.settings.heartbeat:
             self._control(b":\n\n")
         return min(deadline, self._spoke_at + self.core.settings.heartbeat)
 

@@ -86,6 +86,28 @@ def test_events_carry_positions_and_resume_from_the_last_id():
     run(scenario)
 
 
+def test_nothing_is_said_for_its_own_sake_to_who_does_not_read():
+    async def scenario():
+        async with world() as w, httpx.AsyncClient(base_url=w.server.url) as http:
+            asked = {"subscribe": NEWS, "token": token_of("ann")}
+            async with http.stream("GET", "/events", params=asked) as response:
+                lines = response.aiter_lines()
+                while await anext(lines) != "event: welcome":
+                    pass
+                (outlet,) = w.core.outlets
+                outlet.pause_writing()  # as its transport does when the client does not read
+                for pause in range(1, 6):
+                    w.core.wheel.advance(w.core.now() + pause * (w.settings.heartbeat + 2))
+                outlet.resume_writing()
+                w.topics.put("news", b"1")
+                said = []
+                while "event: notification" not in said:
+                    said.append(await anext(lines))
+                assert ":" not in said
+
+    run(scenario)
+
+
 def test_more_streams_than_fit_into_an_events_id_are_refused_before_they_are_held():
     async def scenario():
         async with world(sse_id_bytes=600) as w, httpx.AsyncClient(base_url=w.server.url) as http:
