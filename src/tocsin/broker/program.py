@@ -41,7 +41,7 @@ async def serve(config: Config) -> None:
     )  # fmt: skip
     tls = tls_context(config.http.tls_certificate, config.http.tls_key)
     http = config.http
-    limits = ConnectionLimits(http.head_timeout, http.body_timeout, http.stall_timeout)
+    limits = ConnectionLimits(http.head_timeout, http.body_timeout, http.stall_timeout, http.keep_alive)
     server = BrokerServer(core, app, origins=origins, tls=tls, http_limits=limits, max_http=http.max_connections)
     sources.url = server.url
     await server.start()

@@ -19,6 +19,13 @@ class Http:
     body_timeout: Seconds = duration(
         "30s", "A request whose body is not complete after so long is answered 408.", low="100ms", high="1h"
     )
+    keep_alive: Seconds = duration(
+        "20s",
+        "A connection without a request is closed after so long: later than clients do it themselves, whose next request "
+        "would be lost in one that just closes.",
+        low="1s",
+        high="1h",
+    )
     stall_timeout: Seconds = duration(
         "30s", "A connection whose peer takes nothing of an answer for so long is closed.", low="100ms", high="1h"
     )

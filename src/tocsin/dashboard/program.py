@@ -93,7 +93,7 @@ class LoneBroker:
         )
         for router in (api.opened, pages.router):
             self.app.include_router(router)
-        limits = ConnectionLimits(http.head_timeout, http.body_timeout, http.stall_timeout)
+        limits = ConnectionLimits(http.head_timeout, http.body_timeout, http.stall_timeout, http.keep_alive)
         tls = tls_context(http.tls_certificate, http.tls_key)
         self.server = BrokerServer(
             self._core, self.app, origins=origins, tls=tls, http_limits=limits, max_http=http.max_connections

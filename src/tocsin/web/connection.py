@@ -34,6 +34,7 @@ class ConnectionLimits:
     head_s: float = 10.0
     body_s: float = 35.0
     stall_s: float = 30.0
+    keep_alive_s: float = 20.0
 
 
 def bounded(limits: ConnectionLimits) -> type[asyncio.Protocol]:
@@ -56,6 +57,7 @@ class _BoundedHttp(H11Protocol):
         super().connection_made(transport)
         self.conn = _OneLength(h11.SERVER)
         limits = self.limits
+        self.timeout_keep_alive = limits.keep_alive_s  # type: ignore[assignment]  # uvicorn gives it to the loop
         self._pause_s = min(LOOK_S, min(limits.head_s, limits.body_s, limits.stall_s) / 4)
         self._known, self._since = self._progress(), self.loop.time()
         self._timer = self.loop.call_later(self._pause_s, self._look)
@@ -94,11 +96,15 @@ class _BoundedHttp(H11Protocol):
 
     def _progress(self) -> tuple[Any, ...]:
         """What stays the same while nothing moves: the request, how far it is read, and what waits to be sent."""
-        return self.cycle, self.conn.their_state, self.transport.get_write_buffer_size()
+        return self.cycle, self.conn.their_state, self.transport.get_write_buffer_size(), self._is_between()
+
+    def _is_between(self) -> bool:
+        """Whether a request was answered and nothing of another has come: uvicorn closes it after ``keep_alive_s``."""
+        return self.cycle is not None and self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]
 
     def _limit_s(self) -> float | None:
         state = self.conn.their_state
-        if state is h11.IDLE:
+        if state is h11.IDLE and not self._is_between():
             return self.limits.head_s
         if state is h11.SEND_BODY:
             return self.limits.body_s

@@ -66,7 +66,7 @@ class ServerOptions:
             config.log.level,
             Tls(Path(http.tls_certificate), Path(http.tls_key)) if http.tls_certificate else None,
             http.max_connections,
-            ConnectionLimits(http.head_timeout, http.body_timeout + _AFTER_408_S, http.stall_timeout),
+            ConnectionLimits(http.head_timeout, http.body_timeout + _AFTER_408_S, http.stall_timeout, http.keep_alive),
             http.drain_timeout,
         )
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import socket
 import ssl
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -64,6 +66,24 @@ def test_half_a_head_after_a_whole_request_does_not_either(server: ApiServer):
         assert connection.recv(65536).startswith(b"HTTP/1.1 200")
         connection.sendall(b"GET /heal")
         assert is_closed_without_an_answer(connection)
+
+
+def test_a_connection_between_requests_is_kept_longer_than_a_head_may_take(server: ApiServer):
+    asked = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+    with closing(opened(server, asked)) as connection:
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+        time.sleep(4 * SHORT.head_s)
+        connection.sendall(asked)
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+
+
+def test_a_connection_without_requests_is_closed_in_the_end(app: FastAPI):
+    server = ApiServer(app, ServerOptions(port=0, limits=replace(SHORT, keep_alive_s=0.1)))
+    server.start()
+    with closing(opened(server, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")) as connection:
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+        assert is_closed_without_an_answer(connection)
+    server.stop()
 
 
 def test_a_body_that_nobody_waits_for_does_not_hold_a_connection(server: ApiServer):
