@@ -58,7 +58,7 @@ async def run_seed(
         await stage.set_up()
         await stage.play()
     except (TocsinError, TimeoutError) as problem:
-        problems.append(f"the run stopped: {problem or type(problem).__name__}")
+        problems.append(f"the run stopped: {str(problem) or type(problem).__name__}")
         journal.tell("stopped", problem=str(problem))
     finally:
         verdict = await stage.end()

@@ -164,7 +164,7 @@ class World:
         try:
             answer = await self.http.request(method, url, headers=self._admin, **content)
         except httpx.HTTPError as problem:
-            raise Unavailable(f"{method} {url}: {problem or type(problem).__name__}") from None
+            raise Unavailable(f"{method} {url}: {str(problem) or type(problem).__name__}") from None
         if not answer.is_success:
             raise Unavailable(f"{method} {url}: {answer.status_code} {answer.text[:300]}")
         return answer.json() if answer.content else None

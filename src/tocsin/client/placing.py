@@ -37,7 +37,7 @@ async def place(
         async with httpx.AsyncClient(timeout=timeout_s, trust_env=False, verify=tls or _trusted(path)) as http:
             answer = await http.post(path, content=body, headers={**headers, "Content-Type": "application/json"})
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise Unavailable(f"no coordinator answers at {coordinator} ({error or type(error).__name__})") from None
+        raise Unavailable(f"no coordinator answers at {coordinator} ({str(error) or type(error).__name__})") from None
     return _read(answer, coordinator)
 
 

@@ -60,7 +60,7 @@ class Wire:
         try:
             code, reason = await self._talk()
         except Exception as problem:  # a token's function is the application's: it may raise anything
-            reason = f"{self._url}: {problem or type(problem).__name__}"
+            reason = f"{self._url}: {str(problem) or type(problem).__name__}"
         finally:
             if not self._is_closed:
                 self._listener.closed(self._link, code, reason)

@@ -103,7 +103,7 @@ class Company:
             async with self._turns.setdefault(person.name, asyncio.Lock()), self._doors:
                 await work
         except (TocsinError, TimeoutError) as problem:
-            self._problems.append(f"{person.name}: {problem or type(problem).__name__}")
+            self._problems.append(f"{person.name}: {str(problem) or type(problem).__name__}")
 
     async def _forget(self, person: Person) -> None:
         await person.leave()

@@ -29,6 +29,7 @@ TOKEN_S = 86_400.0
 ASK_S = 300.0  # Spark compiles every channel
 START_S = 600.0
 LOOK_S = 0.2
+TRIES = 3
 MOVES_IN_FLIGHT, MOVES_PER_S = 64, 200
 YIELD_AFTER = "10m"  # the first execution of a channel compiles it, and is not to be begun again on a busy machine
 
@@ -99,13 +100,21 @@ class World:
 
     async def ask(self, method: str, url: str, **content: Any) -> Any:
         headers = self._admin | content.pop("headers", {})
-        try:
-            answer = await self._http.request(method, url, headers=headers, **content)
-        except httpx.HTTPError as problem:
-            raise Unavailable(f"{method} {url}: {problem or type(problem).__name__}") from None
+        answer = await self._request(method, url, headers=headers, **content)
         if not answer.is_success:
             raise Unavailable(f"{method} {url}: {answer.status_code} {answer.text[:300]}")
         return answer.json() if answer.content else None
+
+    async def _request(self, method: str, url: str, **content: Any) -> httpx.Response:
+        """Said again after a broken connection, where saying it twice does no harm."""
+        tries = TRIES if method != "POST" or "Idempotency-Key" in content["headers"] else 1
+        while True:
+            tries -= 1
+            try:
+                return await self._http.request(method, url, **content)
+            except httpx.HTTPError as problem:
+                if tries == 0:
+                    raise Unavailable(f"{method} {url}: {str(problem) or type(problem).__name__}") from None
 
     def _system(self, name: str, experiment: Experiment, size_m: Size, ports: Iterator[int]) -> System:
         brokers = {f"{name}_b{number}": next(ports) for number in range(1, len(experiment.spots) + 1)}
