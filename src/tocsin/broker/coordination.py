@@ -195,7 +195,11 @@ class Coordination:
     async def _register(self) -> None:
         me = self._me()
         told = Registration(self._options.incarnation, me.url, self._options.location, self._options.capacity)
-        registered = await self._client.register(told)
+        try:
+            registered = await self._client.register(told)
+        except BadArgument as refused:  # such as a name that another broker has
+            log.error("the coordinator does not take this broker, and nobody is sent here: %s", refused)
+            raise
         log.info("registered with the coordinator as %s", me.name)
         self._interval_s = registered.report_interval_s
         self._followers.set_topology(registered.brokers, registered.leaving)

@@ -11,7 +11,7 @@ from tocsin.coordinator.moving import Moving
 from tocsin.coordinator.placing import Placing
 from tocsin.coordinator.plans import Plan, PlanKind
 from tocsin.coordinator.world import Did, World
-from tocsin.errors import NotFound
+from tocsin.errors import AlreadyExists, NotFound
 from tocsin.protocol.coordination import Registration
 
 
@@ -31,7 +31,12 @@ class Living:
     # --- coming ----------------------------------------------------------------------------------------
 
     def register(self, name: str, told: Registration) -> None:
-        """A broker begins, or begins again to talk to us: it hears everything that concerns it."""
+        """A broker begins, or begins again to talk to us: it hears everything that concerns it.
+
+        AlreadyExists while another of its name is heard from another address: the two would take turns, and users
+        and topics with them.
+        """
+        self._check_name(name, told)
         world, before = self._world, self._world.members()
         broker = world.brokers.get(name) or Broker(name, told.url, told.incarnation)
         if broker.incarnation != told.incarnation:
@@ -48,6 +53,14 @@ class Living:
         if world.members() != before:
             world.tell_topology(n for n in world.brokers.names() if n != name)
         self.house_the_homeless()
+
+    def _check_name(self, name: str, told: Registration) -> None:
+        world, known = self._world, self._world.brokers.get(name)
+        if known is None or known.is_ended or told.url == known.url or told.incarnation == known.incarnation:
+            return
+        presence = world.presence[name]
+        if presence.is_known and presence.signs.verdict(world.clock.now_s, world.rules) is Verdict.WELL:
+            raise AlreadyExists("broker", name, f"it lives at {known.url}: give this one another name, or end that one")
 
     def _brief(self, broker: Broker) -> None:
         world = self._world

@@ -7,6 +7,7 @@ import pytest
 from support.coordinators import Story, detached, told
 from tocsin.coordinator import events
 from tocsin.coordinator.events import Ask, Effect, Say
+from tocsin.errors import AlreadyExists
 from tocsin.protocol.coordination import Adopt, BrokerInfo, Registration, Release, Topology
 
 
@@ -28,6 +29,27 @@ def test_everyone_hears_of_a_newcomer():
 
 def made_registration(name: str, incarnation: str = "1") -> Registration:
     return Registration(incarnation, f"http://{name}:1")
+
+
+def test_a_second_broker_of_a_name_is_refused_while_the_first_is_heard():
+    made = Story("a", "b")
+    made.place("ann")
+    second = events.BrokerRegistered("a", Registration("2", "http://elsewhere:1"))
+    made.pass_time(5, "a", "b")
+    with pytest.raises(AlreadyExists, match="http://a:1"):
+        made.tell(second)
+    assert made.state.knows("a", "1")
+    assert made.where("ann") == "a"
+    made.pass_time(3, "b")
+    made.tell(second)
+    assert BrokerInfo("a", "http://elsewhere:1") in made.state.world.members()
+
+
+def test_a_coordinator_that_has_not_heard_a_broker_yet_takes_it_from_anywhere():
+    made = Story("a")
+    made.begin()
+    made.tell(events.BrokerRegistered("a", Registration("2", "http://elsewhere:1")))
+    assert made.state.world.members() == [BrokerInfo("a", "http://elsewhere:1")]
 
 
 def test_ten_seconds_of_silence_are_death():
