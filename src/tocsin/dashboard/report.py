@@ -20,7 +20,8 @@ main { max-width: 1000px; margin: 0 auto; padding: 2rem 1.25rem; display: grid; 
 h1 { font-size: 1.9rem; margin: 0; } h2 { font-size: 1.15rem; margin: 0 0 .5rem; } p { margin: .3rem 0; }
 section { background: #fff; border: 1px solid #d9ddd8; border-radius: 10px; padding: 1.1rem 1.25rem; overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; } th { text-align: left; color: #55625e; font-weight: 500; }
-th, td { padding: .35rem .8rem .35rem 0; border-bottom: 1px solid #e3e6e2; } .n { text-align: right; }
+th, td { padding: .35rem 1.2rem .35rem 0; border-bottom: 1px solid #e3e6e2; } .n { text-align: right; }
+th:last-child, td:last-child { padding-right: 0; }
 svg { width: 100%; height: auto; } .soft { color: #55625e; } .bad { color: #b3261e; }
 """
 
@@ -40,10 +41,15 @@ def said(title: str, lines: Sequence[str], *, is_bad: bool = False) -> str:
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Numbers, and texts that begin with one, stand right."""
-    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
-    return f"<section><h2>{escape(title)}</h2><table><tr>{head}</tr>{body}</table></section>\n"
+    """A column of numbers, or of texts that begin with one, stands right, with its name."""
+    lines = [[_text(value) for value in row] for row in rows]
+    sides = [" class=n" if all(_is_number(line[at]) for line in lines) else "" for at in range(len(columns))]
+
+    def cells(tag: str, texts: Iterable[str]) -> str:
+        return "".join(f"<{tag}{side}>{escape(text)}</{tag}>" for side, text in zip(sides, texts, strict=True))
+
+    body = "".join(f"<tr>{cells('td', line)}</tr>" for line in lines)
+    return f"<section><h2>{escape(title)}</h2><table><tr>{cells('th', columns)}</tr>{body}</table></section>\n"
 
 
 def plots(past: Mapping[str, Any]) -> list[str]:
@@ -71,6 +77,9 @@ def _sums(*columns: Sequence[float]) -> list[float]:
     return [sum(values) for values in zip(*columns, strict=True)]
 
 
-def _cell(value: object) -> str:
-    text = f"{value:,}" if isinstance(value, int) else str(value)
-    return f"<td{' class=n' if text[:1].isdigit() or text == '–' else ''}>{escape(text)}</td>"
+def _text(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _is_number(text: str) -> bool:
+    return text[:1].isdigit() or text == "–"

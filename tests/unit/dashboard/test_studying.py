@@ -40,6 +40,12 @@ def test_a_report_needs_nothing_else_and_shows_no_markup_of_others() -> None:
     assert "http" not in made
 
 
+def test_a_column_of_numbers_stands_right_with_its_name() -> None:
+    made = table("T", ["channel", "rows", "p50"], [["Near", 1_200, "–"], ["Far", 7, "3 ms"]])
+    assert "<tr><th>channel</th><th class=n>rows</th><th class=n>p50</th></tr>" in made
+    assert "<tr><td>Near</td><td class=n>1,200</td><td class=n>–</td></tr>" in made
+
+
 def test_a_line_goes_from_the_left_to_the_right() -> None:
     drawn = plot("x", [0.0, 10.0], [Line("l", [0.0, 5.0], "#000")])
     assert 'd="M64.0 214.0 L908.0 28.0"' in drawn

@@ -8,6 +8,7 @@ import { addresses, ask, claims, logIn, onTheme, open, say, setState, token } fr
 import { channel, connect, defaultId } from "./tocsin.js";
 
 const KEPT = 200;
+const LOOK_AGAIN_MS = 3_000;
 const byId = (id) => document.getElementById(id);
 const map = new CityMap(byId("my-map"), { onpick: pick });
 const held = new Map(); // id → {subscription, target}
@@ -156,9 +157,15 @@ function noteLink(text) {
   while (byId("link").children.length > 50) byId("link").lastChild.remove();
 }
 
-async function start() {
+/** Once there is a channel, those are the ones to choose from. */
+async function findChannels() {
   channels = (await ask("/api/channels")).channels;
   showChannels();
+  if (!channels.length) setTimeout(() => findChannels().catch((problem) => write(byId("problem"), problem.message)), LOOK_AGAIN_MS);
+}
+
+async function start() {
+  await findChannels();
   const { world } = await ask("/api/city");
   byId("no-map").hidden = world !== null;
   if (world !== null) map.setWorld(world);
