@@ -33,6 +33,7 @@ def demo(
     people: Annotated[int, typer.Option(help="People who move through the city.")] = 600,
     subscriptions: Annotated[int, typer.Option(help="Subscriptions on the four channels.")] = 3_000,
     connected: Annotated[int, typer.Option(help="How many of the people have connections of their own.")] = 60,
+    brokers: Annotated[int, typer.Option(help="How many brokers.", min=1, max=16)] = 2,
     storms: Annotated[bool, typer.Option("--storms", help="Make one district after the other hot.")] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Leave everything running at the end.")] = False,
     directory: Annotated[Path, typer.Option("--dir", help="Directory for it all, made fresh.")] = Path(".demo"),
@@ -40,7 +41,7 @@ def demo(
 ) -> None:
     """Run a [bold]demonstration[/bold]: emergencies in a generated city, four channels, thousands of subscriptions.
 
-    Starts a cluster, a coordinator, two brokers and a dashboard of its own, and feeds them while people log in. Some
+    Starts a cluster, a coordinator, brokers and a dashboard of its own, and feeds them while people log in. Some
     people are connected to the brokers, the others are counted where a broker would receive. Checks that every
     notification came exactly once, and exits with 1 if one did not. A machine that is too slow for the feed slows it
     down.
@@ -51,7 +52,7 @@ def demo(
         from tocsin.demo.view import Screen
     plan = Plan(seconds, people, subscriptions, datetime.now(UTC), connected=connected, storms=storms)
     with ended_by_signals(), Screen(Console(stderr=True)) as screen:
-        process = ClusterProcess(directory)
+        process = ClusterProcess(directory, brokers=brokers)
         servers = Servers(process)
         try:
             summary, past = _run(plan, process, servers, screen)

@@ -27,22 +27,22 @@ from tocsin.system.ports import LOOPBACK, free_ports
 from tocsin.system.process import PROGRAM, Process, without_settings
 
 COMMAND = (*PROGRAM, "cluster")
-BROKERS = 2
+BROKERS, MAX_BROKERS = 2, 16
 DASHBOARD_PORT = 8450  # where it is free
 FILES = frozenset(
     {"tocsin.toml", "cluster.log", "coordinator.log", "dashboard.log", "data", "report.html"}
-    | {f"{b}.log" for b in broker_names(BROKERS)}
+    | {f"{b}.log" for b in broker_names(MAX_BROKERS)}
 )
 
 
 class ClusterProcess(Process):
     """One ``tocsin cluster``; ``stop`` it, or let it go on."""
 
-    def __init__(self, root: Path, command: Sequence[str] = COMMAND) -> None:
+    def __init__(self, root: Path, command: Sequence[str] = COMMAND, brokers: int = BROKERS) -> None:
         make_fresh(root)
         self.root, self.config_path = root, root / "tocsin.toml"
-        ports = free_ports([0] * (BROKERS + 2) + [DASHBOARD_PORT])
-        named = dict(zip(broker_names(BROKERS), ports[2:-1], strict=True))
+        ports = free_ports([0] * (brokers + 2) + [DASHBOARD_PORT])
+        named = dict(zip(broker_names(brokers), ports[2:-1], strict=True))
         self.addresses = Addresses(ports[0], ports[1], named, dashboard=ports[-1] if has_dashboard() else None)
         self.config_path.write_text(_settings(root / "data", self.addresses))
         super().__init__(
