@@ -17,7 +17,7 @@ import typer
 from tocsin.cli.options import ConfigFile, DataDir, Sets, Token, settings
 from tocsin.cli.people import BrokerUrl, CoordinatorUrl, UserName, session_options
 from tocsin.client import connect
-from tocsin.errors import BadArgument
+from tocsin.errors import BadArgument, LimitExceeded
 
 
 def publish(
@@ -51,10 +51,22 @@ async def _one(text: str) -> AsyncIterator[Any]:
 
 
 def _value(text: str) -> Any:
+    """JSON, or else the text itself."""
     try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
+        return _decoded("payload", text.encode())
+    except UnicodeEncodeError:
+        raise BadArgument("payload", "text in UTF-8", text) from None
+    except BadArgument:
         return text
+
+
+def _decoded(what: str, line: bytes) -> Any:
+    try:
+        return msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        raise BadArgument(what, "a JSON value", str(problem)) from None
+    except RecursionError:
+        raise LimitExceeded(f"{what}: values within each other", sys.getrecursionlimit()) from None
 
 
 async def _values() -> AsyncIterator[Any]:
@@ -65,10 +77,7 @@ async def _values() -> AsyncIterator[Any]:
     while line := await lines.get():
         number += 1
         if line.strip():
-            try:
-                yield msgspec.json.decode(line)
-            except msgspec.DecodeError as problem:
-                raise BadArgument(f"line {number}", "a JSON value", str(problem)) from None
+            yield _decoded(f"line {number}", line)
 
 
 def _source() -> BinaryIO:
