@@ -95,7 +95,7 @@ class _Crowd:
     def __init__(self, people: int, spots: Floats, names: Sequence[str]) -> None:
         self._spots, self._names = spots, names
         self._at: NDArray[np.int64] | None = None
-        self._loads = np.zeros(len(names))
+        self._loads: Floats | None = None
         self._people, self._even = people, False
         self._next_s = SHUFFLE_S
 
@@ -112,7 +112,8 @@ class _Crowd:
             decided = [self._shuffle(t, ways if self._even else None, nearest)]
         counts = np.bincount(self._at, minlength=len(self._names))
         swing = 1 + 0.15 * np.sin(t / 7 + np.arange(len(self._names)))
-        self._loads = FADE * self._loads + (1 - FADE) * counts * BYTES_EACH * swing * (1 + reports / 50)
+        now = counts * BYTES_EACH * swing * (1 + reports / 50)
+        self._loads = now if self._loads is None else FADE * self._loads + (1 - FADE) * now
         return decided
 
     def _shuffle(self, t: float, ways: Floats | None, nearest: NDArray[np.int64]) -> dict[str, Any]:
@@ -133,6 +134,7 @@ class _Crowd:
 
     def samples(self) -> list[BrokerSample]:
         assert self._at is not None
+        assert self._loads is not None
         counts = np.bincount(self._at, minlength=len(self._names)).tolist()
         return [
             BrokerSample(

@@ -44,6 +44,7 @@ def test_a_recording_is_played_second_by_second(tmp_path) -> None:
     assert {len(moment.placed) for moment in moments} == {40}
     for moment in moments:
         assert sum(broker.online for broker in moment.sample.brokers) == 40
+        assert all((broker.load > 0) == (broker.online > 0) for broker in moment.sample.brokers)
         assert moment.sample.policies["placement"]["name"] == "nearest"
     assert any(moment.reports for moment in moments)
 
