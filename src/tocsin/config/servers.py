@@ -11,7 +11,10 @@ from tocsin.settings.declare import Seconds, choice, duration, flag, integer, te
 @dataclass(frozen=True, slots=True)
 class Http:
     max_connections: int = integer(
-        2048, "Connections beyond so many have their requests answered 503.", low=1, high=1_000_000
+        2048,
+        "With so many connections the longest silent one is closed for the next; if none is, requests get 503.",
+        low=1,
+        high=1_000_000,
     )
     head_timeout: Seconds = duration(
         "10s", "A connection whose request's head is not complete after so long is closed.", low="100ms", high="10m"

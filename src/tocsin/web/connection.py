@@ -8,6 +8,10 @@ A connection is closed without an answer when
 
 While an answer is being made there is no limit: a pull may wait.
 
+Silent connections, on which no whole head of a request has come since they were made or last answered, give way: when
+there are as many connections as the server may have, the one that was silent for longest is closed for the next that
+comes. So those who connect and say nothing, or dribble a head, keep nobody out who asks at once.
+
 A request that tells the length of its body in two ways (Content-Length and Transfer-Encoding) is refused: a proxy
 that believes the other one would take a part of its body for another request.
 """
@@ -15,8 +19,9 @@ that believes the other one would take a part of its body for another request.
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import h11
 from starlette.responses import Response
@@ -39,7 +44,7 @@ class ConnectionLimits:
 
 def bounded(limits: ConnectionLimits) -> type[asyncio.Protocol]:
     """The protocol of a server whose connections keep to ``limits``."""
-    return type("BoundedHttp", (_BoundedHttp,), {"limits": limits})
+    return type("BoundedHttp", (_BoundedHttp,), {"limits": limits, "silent": {}})
 
 
 class _OneLength(h11.Connection):
@@ -51,7 +56,10 @@ class _OneLength(h11.Connection):
 
 
 class _BoundedHttp(H11Protocol):
+    """``silent`` are the server's silent connections, that of the longest silence first."""
+
     limits = ConnectionLimits()
+    silent: ClassVar[dict[_BoundedHttp, None]] = {}
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -61,10 +69,27 @@ class _BoundedHttp(H11Protocol):
         self._pause_s = min(LOOK_S, min(limits.head_s, limits.body_s, limits.stall_s) / 4)
         self._known, self._since = self._progress(), self.loop.time()
         self._timer = self.loop.call_later(self._pause_s, self._look)
+        self.silent[self] = None
+        self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._timer.cancel()
+        self.silent.pop(self, None)
         super().connection_lost(exc)
+
+    def handle_events(self) -> None:
+        super().handle_events()
+        if self.conn.their_state is h11.IDLE:
+            self.silent.setdefault(self)  # where it was: a part of a head breaks no silence
+        else:
+            self.silent.pop(self, None)
+
+    def _make_room(self) -> None:
+        others = (one for one in self.silent if one is not self)
+        if len(self.connections) >= (self.limit_concurrency or math.inf) and (longest := next(others, None)):
+            del self.silent[longest]
+            self.connections.discard(longest)  # now: its loss is told later
+            longest.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
         """What comes is not HTTP: say so, unless the request was answered already; its application hears no more."""

@@ -61,6 +61,36 @@ def test_half_a_head_does_not_hold_a_connection(server: ApiServer, said: bytes):
         connection.close()
 
 
+@pytest.fixture
+def patient(app: FastAPI) -> Iterator[ApiServer]:
+    """No limit of time helps in it."""
+    server = ApiServer(app, ServerOptions(port=0, max_connections=4, limits=ConnectionLimits(600, 600, 600)))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.mark.parametrize("said", [b"", b"GET /healthz HT"])
+def test_silent_connections_give_way_to_who_asks_and_the_longest_silent_first(patient: ApiServer, said: bytes):
+    held = [opened(patient, said) for _ in range(8)]
+    assert httpx.get(f"{patient.url}/healthz").status_code == 200
+    assert all(is_closed_without_an_answer(connection) for connection in held[:5])
+    held[7].sendall(b"TP/1.1\r\nHost: x\r\n\r\n" if said else b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert held[7].recv(65536).startswith(b"HTTP/1.1 200")
+    for connection in held:
+        connection.close()
+
+
+def test_what_is_being_answered_gives_way_to_nobody(patient: ApiServer, token: Token):
+    head = f"POST /statements HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n{allowed(token)}\r\n"
+    waiting = [opened(patient, head.encode()) for _ in range(3)]
+    until(lambda: len(patient._server.server_state.tasks) == 3, "three requests are under way", TRUST_S)
+    assert httpx.get(f"{patient.url}/healthz").status_code == 503
+    assert len(patient._server.server_state.tasks) == 3
+    for connection in waiting:
+        connection.close()
+
+
 def test_half_a_head_after_a_whole_request_does_not_either(server: ApiServer):
     with closing(opened(server, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")) as connection:
         assert connection.recv(65536).startswith(b"HTTP/1.1 200")
