@@ -82,6 +82,7 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
         "broker.port": 0,
         "cluster.driver_memory": "768m",
         "dashboard.sample_every": "500ms",
+        "dashboard.cov_load": 1,  # a few bytes a second are enough to be warned of
     }
     command = [sys.executable, "-m", "tocsin.cli.main", "up", "--brokers", "2", "--json"]
     command += [f"--set={name}={value}" for name, value in sets.items()]

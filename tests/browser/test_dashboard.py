@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -110,6 +111,41 @@ def test_policies_are_compared_and_chosen(visit: Opener, system: Any) -> None:
     page.get_by_role("button", name="Use these").click()
     expect(page.get_by_text("These policies are in force now.")).to_be_visible()
     assert system.ask("coordinator", "GET", "/policies")["placement"]["name"] == "round_robin"
+
+
+def test_a_study_is_run_by_its_form_and_drawn(visit: Opener, system: Any) -> None:
+    found = visit("/lab", system.token("operator"))
+    page = found.page
+    expect(page.locator("#papers tbody tr").or_(page.get_by_text("No paper was reproduced")).first).to_be_visible()
+    page.get_by_label("Subscribers").fill("200")
+    page.get_by_label("Minutes").fill("5")
+    page.get_by_role("button", name="Run").click()
+    expect(page.locator("#schemes tbody tr")).to_have_count(3)
+    expect(page.locator("#schemes")).to_contain_text("xbal + simsh")
+    for chart in ("#study-cov", "#study-max"):
+        expect(page.locator(f"{chart} .scatterlayer .trace")).to_have_count(3)
+    assert found.complaints == []
+
+
+def test_a_study_that_asks_for_too_much_is_refused_with_the_bound(visit: Opener, system: Any) -> None:
+    page = visit("/lab", system.token("operator")).page
+    page.get_by_label("Subscribers").fill("90000")
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_role("alert")).to_contain_text("at most 20,000")
+
+
+def test_the_operator_sees_channels_and_spark_and_is_warned_of_uneven_load(visit: Opener, system: Any) -> None:
+    """One subscriber at one of two brokers is as uneven as can be."""
+    page = visit("/operator", system.token("operator")).page
+    near(visit("/me", system.token("eve", "subscribe:Near")).page, "gas")
+    for number in (30, 31, 32):
+        system.report(number, "a smell of gas", "gas")
+    row = page.locator("#channels tbody tr", has_text="Near")
+    expect(row).to_contain_text("continuous")
+    expect(row).to_contain_text(re.compile(r"\d m?s"))
+    expect(page.locator("#alerts")).to_contain_text("unevenly loaded: cov 1.00")
+    expect(page.locator("#tiles")).to_contain_text("ready")
+    expect(page.locator("#tiles")).to_contain_text("local")
 
 
 def test_a_drain_empties_a_broker(visit: Opener, system: Any) -> None:

@@ -9,7 +9,7 @@ from html import escape
 
 WIDTH, HEIGHT = 920.0, 240.0
 LEFT, RIGHT, TOP, BOTTOM = 64.0, 12.0, 28.0, 26.0
-TICKS = 4
+TICKS = 5
 
 
 @dataclass(frozen=True, slots=True)
