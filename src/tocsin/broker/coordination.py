@@ -21,7 +21,7 @@ from typing import Protocol
 
 from tocsin.broker.coordinator_client import CoordinatorClient
 from tocsin.broker.keeping import Keeper, NotKept
-from tocsin.broker.noted import Noted
+from tocsin.broker.noted import Noted, pieces
 from tocsin.broker.obeying import Obeying
 from tocsin.broker.ports import Residents
 from tocsin.broker.tasks import Tasks
@@ -35,6 +35,7 @@ from tocsin.protocol.coordination import (
     Outcome,
     Placement,
     Registration,
+    Report,
     Topology,
 )
 from tocsin.protocol.messages import Wanted
@@ -216,6 +217,12 @@ class Coordination:
             self._options.incarnation, residents.load(), holdings, rates,
             is_full=is_full, is_draining=self._is_draining, leaves_in_s=self._leaves_in_s(),
         )  # fmt: skip
+        for piece in pieces(report):
+            if not await self._hand_in(piece):
+                return
+
+    async def _hand_in(self, report: Report) -> bool:
+        """Whether the coordinator has taken it."""
         try:
             answer = await self._client.report(report)
         except BadArgument as problem:  # sent again, it would be refused again
@@ -231,6 +238,7 @@ class Coordination:
         else:
             self._is_full = True
             self._registered.clear()
+        return answer.is_known
 
     async def _until_due(self) -> None:
         if self._registered.is_set():

@@ -1,19 +1,26 @@
 """What a broker has to tell the coordinator, kept until the coordinator has taken it. No input or output here.
 
-A report carries everything that is noted; what it carried is forgotten when it is answered, unless it was noted
-anew meanwhile. What is noted again for the same subscription replaces what was noted before.
+A report carries everything that is noted, in pieces where it is long; what a piece carried is forgotten when it is
+answered, unless it was noted anew meanwhile. What is noted again for the same subscription replaces what was noted
+before.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import msgspec
 
 from tocsin.protocol.coordination import Acknowledged, Arrival, Holding, Kept, Load, Outcome, Report
 
 Key = tuple[str, str]
 K = TypeVar("K")
 V = TypeVar("V")
+PIECE_BYTES = 4_000_000
+"""Of a report, about; a coordinator takes 16 MB at once unless ``coordinator.max_body_bytes`` says otherwise."""
+_PARTS = ("admitted", "kept", "acknowledged", "outcomes", "arrivals", "holdings", "rates")  # in the order of their use
 
 
 @dataclass(slots=True)
@@ -67,3 +74,27 @@ class Noted:
 def _forget(noted: dict[K, V], key: K, told: V) -> None:
     if noted.get(key) is told:
         del noted[key]
+
+
+def pieces(report: Report, piece_bytes: int = PIECE_BYTES) -> Iterator[Report]:
+    """The report, cut where it is too long for one request; only the first piece is full, the others add to it."""
+    if len(msgspec.json.encode(report)) <= piece_bytes:
+        yield report
+        return
+    parts: dict[str, Any] = {}
+    size = 0
+    for name in _PARTS:
+        told = getattr(report, name)
+        for one in told.items() if name == "rates" else told:
+            more = len(msgspec.json.encode(one))
+            if size and size + more > piece_bytes:
+                yield _piece(report, parts)
+                report, parts, size = msgspec.structs.replace(report, is_full=False), {}, 0
+            parts.setdefault(name, []).append(one)
+            size += more
+    yield _piece(report, parts)
+
+
+def _piece(report: Report, parts: dict[str, Any]) -> Report:
+    told = {name: parts.get(name, ()) for name in _PARTS}
+    return msgspec.structs.replace(report, **{**told, "rates": dict(told["rates"])})

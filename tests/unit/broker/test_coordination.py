@@ -41,6 +41,7 @@ from tocsin.protocol.targets import TopicTarget
 ME = BrokerInfo("a", "http://a")
 GOING = BrokerInfo("going", "http://going")
 KEEP_BYTES = 20_000
+MAX_BODY_BYTES = 16_000_000  # a coordinator's, unless it is configured
 NEWS = Wanted("s", TopicTarget("news"), "p")
 
 
@@ -60,6 +61,8 @@ class Coordinator(httpx.AsyncBaseTransport):
         if self.is_away:
             raise httpx.ConnectError("away")
         body, path = await request.aread(), request.url.path
+        if len(body) > MAX_BODY_BYTES:
+            return httpx.Response(413)
         if path.endswith("/instructions"):
             after = int(request.url.params["after"])
             await asyncio.sleep(0.01)
@@ -91,6 +94,7 @@ class House:
         self.fails: set[str] = set()
         self.left = asyncio.Event()
         self.slow: dict[str, asyncio.Event] = {}
+        self.crowd: list[Holding] = []
 
     async def adopt(self, user: str, version: int, subscriptions: Sequence[Wanted]) -> None:
         if user in self.slow:
@@ -120,7 +124,7 @@ class House:
         return Load(connections=7)
 
     def holdings(self, *, is_full: bool = False) -> Iterable[Holding]:
-        return [Holding("ann", ["topic:news"])] if is_full else []
+        return [Holding("ann", ["topic:news"]), *self.crowd] if is_full else []
 
     def rates(self, *, is_full: bool = False) -> dict[str, float]:
         return {"topic:news": 5.0} if is_full else {}
@@ -267,6 +271,29 @@ def test_a_coordinator_that_forgot_the_broker_is_registered_with_again() -> None
             await until(lambda: any(r.is_full for r in coordinator.reports[seen:]))
             assert house.restored == 1
             assert any(a.position == "p1" for r in coordinator.reports for a in r.acknowledged)
+
+    run(story())
+
+
+def test_a_report_that_is_longer_than_a_request_may_be_is_told_in_pieces() -> None:
+    async def story() -> None:
+        coordinator = Coordinator()
+        async with linked(coordinator) as (link, house):
+            await until(lambda: coordinator.reports)
+            coordinator.is_away = True
+            await until(lambda: link.is_away)
+            house.crowd = [Holding(f"u{n}", [f"topic:{n:04}{m:0246}" for m in range(1000)]) for n in range(70)]
+            await link.keep("bob", NEWS)
+            coordinator.reports.clear()
+            coordinator.is_away = False
+            await until(lambda: not link.is_away and not coordinator.reports[-1].is_full)
+            await until(lambda: not coordinator.reports[-1].holdings)
+            told = [holding for report in coordinator.reports for holding in report.holdings]
+            assert [holding.user for holding in told] == ["ann", *(f"u{n}" for n in range(70))]
+            assert [report.is_full for report in coordinator.reports].count(True) == 1
+            assert coordinator.reports[0].is_full
+            assert [kept.user for report in coordinator.reports for kept in report.kept] == ["bob"]
+            assert coordinator.reports[-1].load == house.load()
 
     run(story())
 
