@@ -7,7 +7,7 @@ newcomers need not wait for.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import fields
+from dataclasses import Field, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -80,11 +80,19 @@ def _known(what: str, name: str, there: Mapping[str, Any]) -> str:
 
 
 def _made(what: str, kind: type[P], options: Mapping[str, str]) -> P:
-    _check_options(what, [f.name for f in fields(kind)], options)  # type: ignore[arg-type]
+    known = fields(kind)  # type: ignore[arg-type]
+    _check_options(what, [f.name for f in known], options)
+    given = {f.name: _read(f, options[f.name]) for f in known if f.name in options}
     try:
-        return msgspec.convert(dict(options), kind, strict=False)
+        return msgspec.convert(given, kind, strict=False)
     except ValueError as problem:
         raise ConfigError(f"{what}: {problem}") from None
+
+
+def _read(field: Field[Any], value: object) -> object:
+    """A text with commas where several are meant: configuration and command line have texts only."""
+    is_several = str(field.type).startswith("tuple")
+    return [part.strip() for part in value.split(",")] if is_several and isinstance(value, str) else value
 
 
 def _check_options(what: str, known: Collection[str], options: Mapping[str, str]) -> None:

@@ -122,3 +122,8 @@ def test_least_loaded_as_the_paper_has_it_overwhelms_the_lightest():
     view = PlacementView((BrokerView("a", load=10, users=9, newcomers=8), BrokerView("b", load=15, users=1)))
     assert placed(LeastLoaded(newcomer_weight=0), ANN, view)[0] == "a"
     assert placed(LeastLoaded(), ANN, view)[0] == "b"
+
+
+def test_least_loaded_spreads_those_who_come_before_anyone_has_load():
+    view = PlacementView((BrokerView("a", users=1, newcomers=1), BrokerView("b")))
+    assert placed(LeastLoaded(newcomer_weight=0), ANN, view)[0] == "b"

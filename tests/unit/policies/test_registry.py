@@ -18,6 +18,7 @@ def test_options_are_the_fields_as_written():
         pytest.param("nearst", {}, "did you mean 'nearest'?", id="a misspelt name"),
         pytest.param("nearest", {"metrik": "plane"}, "did you mean 'metric'?", id="a misspelt option"),
         pytest.param("round_robin", {"k": "2"}, "options are none", id="an option of a policy without any"),
+        pytest.param("least_loaded", {"newcomer_weight": "-1"}, "at least 0", id="a weight below zero"),
         pytest.param("nearest", {"metric": "cube"}, "placement policy nearest", id="a value that does not fit"),
     ],
 )

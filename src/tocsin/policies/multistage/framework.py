@@ -27,8 +27,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from random import Random
 
+from tocsin.policies.checks import above, at_least, between
 from tocsin.policies.multistage.board import trivial
-from tocsin.policies.multistage.checks import above, at_least
 from tocsin.policies.multistage.load import LoadModel, cov, weights
 from tocsin.policies.multistage.memory import Memory
 from tocsin.policies.multistage.plan import BalancingPolicy, Plan, Reason, Status
@@ -77,9 +77,10 @@ class Framework:
     least_gain: float = 0.001
 
     def __post_init__(self) -> None:
-        for name in ("alpha", "beta", "gamma", "theta", "window_s", "cooldown_s", "rest_s", "least_gain"):
+        for name in ("alpha", "beta", "gamma", "theta", "window_s", "cooldown_s", "rest_s"):
             at_least(name, getattr(self, name), 0)
         above("trend_s", self.trend_s, 0)
+        between("least_gain", self.least_gain, 0, 1)
         stop = getattr(self.migrate, "stop_cov", 0.0)
         if stop > self.alpha:
             raise ValueError(f"stop_cov: expected at most alpha ({self.alpha}), where migration starts, got {stop}")

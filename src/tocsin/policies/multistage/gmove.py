@@ -16,9 +16,9 @@ from random import Random
 
 import numpy as np
 
+from tocsin.policies.checks import at_least
 from tocsin.policies.multistage import grouping
 from tocsin.policies.multistage.board import Board, trivial
-from tocsin.policies.multistage.checks import at_least
 from tocsin.policies.multistage.load import LoadModel, weights
 from tocsin.policies.multistage.plan import Plan, Reason, nothing
 from tocsin.policies.multistage.snapshot import Floats, Ints, Small, Snapshot

@@ -13,9 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
+from tocsin.policies.checks import above, at_least
 from tocsin.policies.multistage import descending
 from tocsin.policies.multistage.board import Board, trivial
-from tocsin.policies.multistage.checks import above, at_least
 from tocsin.policies.multistage.load import weights
 from tocsin.policies.multistage.plan import Plan, nothing
 from tocsin.policies.multistage.snapshot import Snapshot

@@ -22,9 +22,9 @@ from random import Random
 
 import numpy as np
 
+from tocsin.policies.checks import above, at_least, between
 from tocsin.policies.multistage import filling
 from tocsin.policies.multistage.board import Board, trivial
-from tocsin.policies.multistage.checks import above, at_least
 from tocsin.policies.multistage.load import LoadModel, weights
 from tocsin.policies.multistage.plan import Plan, nothing, shuffle_plan
 from tocsin.policies.multistage.snapshot import Flags, Floats, Small, Snapshot
@@ -33,6 +33,7 @@ from tocsin.policies.multistage.xbal import Xbal
 SEVEN = (5.0, 5.0, 10.0, 20.0, 40.0, 100.0, 200.0)
 THREE = (10.0, 40.0, 150.0)
 MANY_SUBSCRIBERS = 50_000
+MOST_RESTARTS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class Simsh:
 
     def __post_init__(self) -> None:
         at_least("stop_cov", self.stop_cov, 0)
-        at_least("restarts", self.restarts, 1)
+        between("restarts", self.restarts, 1, MOST_RESTARTS)
         for kappa in self.passes or ():
             above("passes", kappa, 0)
 

@@ -20,15 +20,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
+from tocsin.policies.checks import above, at_least, between
 from tocsin.policies.multistage import repairing
 from tocsin.policies.multistage.board import Board, trivial
-from tocsin.policies.multistage.checks import above, at_least
 from tocsin.policies.multistage.load import weights
 from tocsin.policies.multistage.plan import Plan, Reason, Status, nothing
 from tocsin.policies.multistage.snapshot import Snapshot
 
 MANY_BROKERS = 100
 MANY_SUBSCRIBERS = 10_000
+MOST_POWER, MOST_CANDIDATES = 1_000, 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +45,9 @@ class Xbal:
 
     def __post_init__(self) -> None:
         at_least("stop_cov", self.stop_cov, 0)
-        above("power", self.power, 1)
+        between("power", self.power, 2, MOST_POWER)
         for name in ("reach", "lightest"):
-            at_least(name, getattr(self, name), 1)
+            between(name, getattr(self, name), 1, MOST_CANDIDATES)
         above("bulk", self.bulk, 0)
         above("least_gain", 1 if self.least_gain is None else self.least_gain, 0)
 

@@ -11,13 +11,21 @@ from dataclasses import dataclass
 from random import Random
 
 from tocsin.policies.base import Assign, BrokerView, Decision, Newcomer, PlacementView, Reason, Skip, usual_capacity
+from tocsin.policies.checks import at_least
 
 
 @dataclass(frozen=True, slots=True)
 class LeastLoaded:
-    """By load over capacity. 0 as ``newcomer_weight`` is the paper's policy."""
+    """By load over capacity; ties, which the paper leaves open, go to the fewest users, then to the first name.
+
+    0 as ``newcomer_weight`` is the paper's policy but for ties: before anyone has load, all still spread. The policy
+    taken literally, which sends them all to one, is in the lab.
+    """
 
     newcomer_weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        at_least("newcomer_weight", self.newcomer_weight, 0)
 
     def place(self, who: Newcomer, view: PlacementView, rng: Random, now: float) -> Decision:
         if not view.brokers:

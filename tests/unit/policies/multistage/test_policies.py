@@ -150,13 +150,22 @@ def test_bounds_on_the_best_maximum():
     assert 0 < spectral_bound(snapshot) <= planned("simsh", snapshot, restarts="20").after.maximum
 
 
+def test_several_numbers_are_written_with_commas():
+    assert balancing_policy("simsh", {"passes": "5, 10.5"}) == Simsh(passes=(5.0, 10.5))
+    assert balancing_policy("simsh", {"passes": [5, 10.5]}) == Simsh(passes=(5.0, 10.5))
+
+
 @pytest.mark.parametrize(
     ("name", "options", "said"),
     [
         pytest.param("lmd", {}, "did you mean 'ldm'?", id="a misspelt name"),
         pytest.param("sdm", {"acept_below": "1"}, "did you mean 'accept_below'?", id="a misspelt option"),
         pytest.param("gsh", {"k": "2"}, "options are none", id="an option of a policy without any"),
-        pytest.param("xbal", {"reach": "0"}, "reach: expected at least 1", id="a value that makes no sense"),
+        pytest.param("xbal", {"reach": "0"}, "reach: expected 1 to 100000", id="a value that makes no sense"),
+        pytest.param("xbal", {"power": "1" + "0" * 20}, "power: expected 2 to 1000", id="more than a kernel counts"),
+        pytest.param("simsh", {"restarts": "1000000"}, "restarts: expected 1 to 1000", id="a plan without end"),
+        pytest.param("ldm", {"stop_cov": "inf"}, "stop_cov: expected at least 0 and finite", id="no finite number"),
+        pytest.param("simsh", {"passes": "5,-1"}, "passes: expected above 0", id="one of several"),
         pytest.param("xbal", {"reach": "far"}, "balancing policy xbal", id="a value of another type"),
     ],
 )
