@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import replace
 from importlib.util import find_spec
@@ -64,6 +65,7 @@ def run(
         raise BadArgument("what to run", f"debs19, {LIVE}, or a file that ends in .toml", what)
     if what != LIVE and (compress, reports, beside) != (None, None, 1):
         raise BadArgument("--compress, --reports, --beside", LIVE, what)
+    _check_out(out)
     with needs("lab"):
         import matplotlib  # noqa: F401
         import numba  # noqa: F401
@@ -75,6 +77,13 @@ def run(
     else:
         files = _study(Path(what), out, figure, seeds, spark)
     note(f"{len(files)} files in {out}, {time.monotonic() - began:.0f} s")
+
+
+def _check_out(out: Path) -> None:
+    """Before minutes of work are lost; what is not there yet is made below the nearest that is."""
+    there = next(path for path in (out.absolute(), *out.absolute().parents) if path.exists())
+    if not (there.is_dir() and os.access(there, os.W_OK)):
+        raise BadArgument("--out", "a directory that can be written to", str(out))
 
 
 def _runner(master: str | None) -> Runner:
@@ -106,10 +115,12 @@ def _live(
     with needs("broker"):
         import uvloop
 
+        from tocsin.lab.limits import check_seeds
         from tocsin.live import run as live
         from tocsin.live.experiment import Experiment
-    if min(seeds, beside) < 1:
-        raise BadArgument("--seeds, --beside", "numbers from 1 on", (seeds, beside))
+    check_seeds(seeds)
+    if not 1 <= beside <= len(live.EVERY):
+        raise BadArgument("--beside", f"a number from 1 to {len(live.EVERY)}", beside)
     labels = live.labels_of(figures)
     experiment = Experiment() if compress is None else Experiment(speed=compress)
     experiment = experiment if reports is None else replace(experiment, reports=reports)
@@ -126,10 +137,8 @@ def _study(path: Path, out: Path, figures: list[int] | None, seeds: int | None, 
 
     if figures:
         raise BadArgument("--figure", "a paper", str(path))
-    if seeds is not None and seeds < 1:
-        raise BadArgument("--seeds", "a number from 1 on", seeds)
     wanted = study.Study.read(path)
-    wanted = replace(wanted, seeds=seeds or wanted.seeds)
+    wanted = wanted if seeds is None else replace(wanted, seeds=seeds)
     rows, files = study.run(wanted, out, _runner(spark or master_for(wanted.runs)))
     table = Table(box=None, pad_edge=False)
     for column in study.COLUMNS:

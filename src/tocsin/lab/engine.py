@@ -21,6 +21,7 @@ from random import Random
 import numpy as np
 
 from tocsin.errors import BadArgument
+from tocsin.lab.limits import WEEK_S, check_within
 from tocsin.lab.moving import Moving
 from tocsin.lab.trace import Decided, Trace
 from tocsin.lab.world import World
@@ -46,10 +47,13 @@ class Pace:
     sharing: bool = True
 
     def __post_init__(self) -> None:
-        if self.check_s < 1 or self.window_s < 1 or self.window_s % self.check_s:
-            raise BadArgument("window", "a multiple of the check period, both from 1 s on", self.window_s)
-        if (self.moves_per_s is not None and self.moves_per_s < 1) or not (self.limit_bytes_s or 1) > 0:
-            raise BadArgument("moves a second, limit", "above 0", (self.moves_per_s, self.limit_bytes_s))
+        check_within(self, {"check_s": (1, WEEK_S), "window_s": (1, WEEK_S)})
+        if self.window_s % self.check_s:
+            raise BadArgument("window_s", f"a multiple of the check period, {self.check_s} s", self.window_s)
+        if self.moves_per_s is not None and self.moves_per_s < 1:
+            raise BadArgument("moves_per_s", "a number from 1 on", self.moves_per_s)
+        if self.limit_bytes_s is not None and not 0 < self.limit_bytes_s < np.inf:
+            raise BadArgument("limit_bytes_s", "a finite number above 0", self.limit_bytes_s)
 
 
 def simulate(

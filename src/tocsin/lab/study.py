@@ -39,6 +39,7 @@ from tocsin.lab.debs19.prototype import Prototype
 from tocsin.lab.debs19.simulation import Simulation
 from tocsin.lab.engine import Pace
 from tocsin.lab.jobs import Job, Runner, Settings, local
+from tocsin.lab.limits import check_seeds
 from tocsin.lab.trace import Trace
 from tocsin.policies.multistage.framework import Framework
 from tocsin.policies.registry import balancing_framework, balancing_policy, placement_policy
@@ -81,6 +82,9 @@ class Study:
     schemes: tuple[Scheme, ...]
     seeds: int
 
+    def __post_init__(self) -> None:
+        check_seeds(self.seeds)
+
     @classmethod
     def read(cls, path: Path) -> Study:
         """ConfigError says what is wrong with the file."""
@@ -88,13 +92,17 @@ class Study:
             file = msgspec.convert(tomllib.loads(path.read_text()), _File)
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as problem:
             raise ConfigError(f"{path}: {problem}") from None
-        if file.seeds < 1 or not file.schemes or len({scheme.name for scheme in file.schemes}) < len(file.schemes):
-            raise ConfigError(f"{path}: expected seeds from 1 on and schemes with a name each, none of them twice")
+        if not file.schemes or len({scheme.name for scheme in file.schemes}) < len(file.schemes):
+            raise ConfigError(f"{path}: expected schemes with a name each, none of them twice")
         world = dict(file.world)
         kind = world.pop("kind", "simulation")
-        if kind not in WORLDS:
+        if kind not in list(WORLDS):
             raise ConfigError(f"{path}: world: expected kind one of {', '.join(WORLDS)}, got {kind!r}")
-        return cls(_made("world", WORLDS[kind], world), _made("pace", Pace, file.pace), tuple(file.schemes), file.seeds)
+        settings, pace = _made("world", WORLDS[kind], world), _made("pace", Pace, file.pace)
+        try:
+            return cls(settings, pace, tuple(file.schemes), file.seeds)
+        except BadArgument as problem:
+            raise ConfigError(f"{path}: {problem}") from None
 
     @property
     def runs(self) -> int:

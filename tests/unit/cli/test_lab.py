@@ -33,7 +33,7 @@ def test_a_study_prints_a_row_for_each_run(run, tmp_path):
     [
         pytest.param(("debs20",), "debs19, debs19-live, or a file", id="a paper that is not known"),
         pytest.param(("debs19", "--figure", "4"), "one of 5, 6,", id="a figure that it does not make"),
-        pytest.param(("debs19", "--seeds", "0"), "a number from 1 on", id="no seeds"),
+        pytest.param(("debs19", "--seeds", "0"), "a number from 1 to", id="no seeds"),
         pytest.param(("my.toml", "--figure", "13"), "a paper", id="a figure of a study"),
     ],
 )
@@ -41,6 +41,19 @@ def test_what_cannot_be_run_is_refused(run, arguments, told):
     problem = run("lab", "run", *arguments).exception
     assert isinstance(problem, BadArgument)
     assert told in str(problem)
+
+
+def test_a_study_without_seeds_is_refused(run, tmp_path):
+    (tmp_path / "my.toml").write_text(STUDY)
+    problem = run("lab", "run", tmp_path / "my.toml", "--seeds", "0", "--out", tmp_path / "out").exception
+    assert str(problem) == "seeds: expected a number from 1 to 10,000, got 0"
+
+
+def test_where_nothing_can_be_written_nothing_is_run(run, tmp_path):
+    (tmp_path / "taken").write_text("")
+    problem = run("lab", "run", "debs19", "--out", tmp_path / "taken" / "below").exception
+    assert isinstance(problem, BadArgument)
+    assert "--out: expected a directory that can be written to" in str(problem)
 
 
 def test_many_runs_of_a_study_go_to_spark_where_it_is(monkeypatch):

@@ -190,6 +190,12 @@ def test_the_city_yields_what_is_reported() -> None:
     assert world.results.table[:9].sum() == 0 < world.results.table[9].sum()
 
 
+def test_who_would_come_after_the_end_does_not_come() -> None:
+    trace = simulate(Prototype(subscribers=20, reports=100, duration_s=100, login_s=200).world(1), Nearest(), None)
+    assert 0 < trace.users[-1].sum() < 20
+    assert trace.frontend == 0
+
+
 def test_a_world_that_cannot_be_is_refused() -> None:
     good = world_of([0, 0], Every(1, 1.0))
     with pytest.raises(BadArgument, match="after their user's login"):

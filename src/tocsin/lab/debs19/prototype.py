@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from tocsin.errors import BadArgument
+from tocsin.lab.limits import WEEK_S, Ranges, check_cells, check_within
 from tocsin.lab.world import World
 from tocsin.policies.base import Point
 from tocsin.policies.multistage.snapshot import Flags, Floats, Ints
@@ -28,6 +30,14 @@ from tocsin.scenarios.seeding import stream
 
 SPOTS = ((0.5, 0.5), (0.2, 0.2), (0.8, 0.2), (0.2, 0.8), (0.8, 0.8))  # of the city's width and height
 RESTS_S = 120.0
+RANGES: Ranges = {
+    "subscribers": (1, 100_000),
+    "reports": (0, 10_000_000),
+    "duration_s": (1, WEEK_S),
+    "login_s": (1, WEEK_S),
+    "subscribe_s": (1, WEEK_S),
+    "drivers": (0, 1),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +52,15 @@ class Prototype:
     drivers: float = 0.3
     spots: tuple[Point, ...] = SPOTS
 
+    def __post_init__(self) -> None:
+        check_within(self, RANGES)
+        if not self.spots or not all(0 <= at <= 1 for spot in self.spots for at in spot):
+            raise BadArgument("spots", "some, as parts of the city's width and height from 0 to 1", self.spots)
+        check_cells(
+            subscribers_x_duration_s=self.subscribers * self.duration_s,
+            brokers_x_duration_s=len(self.spots) * self.duration_s,
+        )
+
     def world(self, seed: int) -> World:
         city, rng = City.generate(seed), stream(seed, "prototype")
         intents = list(subscribers(city, self.subscribers, seed))
@@ -50,7 +69,7 @@ class Prototype:
         logins = rng.integers(0, self.login_s, self.subscribers)
         since = self.login_s + rng.integers(0, self.subscribe_s, len(who))
         people = self._people(city, rng)
-        homes = people[np.arange(self.subscribers), :, logins]
+        homes = people[np.arange(self.subscribers), :, np.minimum(logins, self.duration_s - 1)]
         results = Reported(_Reports.drawn(self, city, rng), people, keys, self.duration_s)
         brokers = tuple((x * city.size_m[0], y * city.size_m[1]) for x, y in self.spots)
         return World(self.duration_s, brokers, homes, logins, who, what, since, len(keys), results)

@@ -12,6 +12,7 @@ from tocsin.lab.claims import Claim
 from tocsin.lab.debs19 import figure13, figure14, figures5to12, others, prototype_claims
 from tocsin.lab.debs19.schemes import Runs
 from tocsin.lab.jobs import Job, Runner, local
+from tocsin.lab.limits import check_seeds
 
 NUMBERS = (*figures5to12.NUMBERS, 13, 14)
 
@@ -33,8 +34,7 @@ def reproduce(out: Path, figures: Sequence[int] = (), seeds: int = 3, runner: Ru
     wanted = tuple(figures) or NUMBERS
     if unknown := [number for number in wanted if number not in NUMBERS]:
         raise BadArgument("figure", f"one of {', '.join(map(str, NUMBERS))}", unknown[0])
-    if seeds < 1:
-        raise BadArgument("seeds", "a number from 1 on", seeds)
+    check_seeds(seeds)
     city = tuple(number for number in wanted if number in figures5to12.NUMBERS)
     parts = [part for part in (figure13, figure14) if int(part.__name__[-2:]) in wanted]
     jobs = (figures5to12.jobs() if city else {}) | ({} if figures else others.jobs())

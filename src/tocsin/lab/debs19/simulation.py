@@ -14,12 +14,30 @@ from dataclasses import dataclass
 import numpy as np
 
 from tocsin.errors import BadArgument
+from tocsin.lab.limits import MOST_CELLS, WEEK_S, Ranges, check_cells, check_rising, check_within
 from tocsin.lab.world import World, distinct_interests
 from tocsin.policies.multistage.snapshot import Floats, Ints
 from tocsin.scenarios.seeding import stream
 
 SHARES = (2218, 1541, 1366, 1200, 1073, 885, 709, 492, 340, 176)
 KB = 1000.0
+RANGES: Ranges = {
+    "brokers": (1, 1000),
+    "subscribers": (1, MOST_CELLS),
+    "channels": (1, MOST_CELLS),
+    "per_channel": (1, MOST_CELLS),
+    "periods_s": (1, WEEK_S),
+    "subscriptions": (0, MOST_CELLS),
+    "duration_s": (1, WEEK_S),
+    "subscribe_s": (0, WEEK_S),
+    "rate_kb_s": (0, 10**9),
+    "rate_sd_kb_s": (0, 10**9),
+    "risen": (0, 10**6),
+    "share_rising": (0, 1),
+    "rise_within_s": (0, WEEK_S),
+    "high_for_s": (0, WEEK_S),
+    "shares": (0, 10**12),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +62,17 @@ class Simulation:
     shares: tuple[float, ...] = SHARES
 
     def __post_init__(self) -> None:
-        if len(self.shares) != self.brokers or min(self.shares) < 0 or not sum(self.shares) > 0:
-            raise BadArgument("shares", f"{self.brokers} from 0 on, one for each broker", self.shares)
-        if min(self.subscribers, self.channels, self.per_channel, self.duration_s, *self.periods_s) < 1:
-            raise BadArgument("simulation", "subscribers, channels, periods and a duration from 1 on", self)
+        check_within(self, RANGES)
+        check_rising(self, "subscriptions", "high_for_s")
+        if len(self.shares) != self.brokers or not sum(self.shares) > 0:
+            raise BadArgument("shares", f"{self.brokers} from 0 on, one for each broker, some above 0", self.shares)
+        if self.subscriptions[1] > self.q:
+            raise BadArgument("subscriptions", f"at most the {self.q:,} that there are", self.subscriptions)
+        check_cells(
+            subscribers_x_subscriptions=self.subscribers * self.subscriptions[1],
+            channels_x_per_channel_x_brokers=self.q * self.brokers,
+            duration_s_x_brokers=self.duration_s * self.brokers,
+        )
 
     @property
     def q(self) -> int:
