@@ -61,7 +61,7 @@ bench: $(READY) ## Measure channels, subscriptions, fan-out, balancing and the d
 papers: $(READY) ## Reproduce the papers: figures and a report in papers/; ARGS="--figure 13" for one figure
 	@$(VENV)/bin/tocsin lab run debs19 $(ARGS)
 
-papers-live: $(READY) ## Measure the papers' prototype on a living system (twenty minutes); ARGS="--figure 8" for less
+papers-live: $(READY) ## Measure the papers' prototype on a living system (half an hour); ARGS="--figure 8" for less
 	@$(WITH_JAVA) $(VENV)/bin/tocsin lab run debs19-live $(ARGS)
 
 kills: $(READY) ## Kill the whole cluster a dozen times while it is fed (a few minutes)

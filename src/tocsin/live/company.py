@@ -11,7 +11,7 @@ from tocsin.live.experiment import Experiment
 from tocsin.live.handover import Handover
 from tocsin.live.notes import Notes, Sample
 from tocsin.live.person import Person
-from tocsin.live.world import System, World
+from tocsin.live.world import KEPT, System, World
 from tocsin.policies.base import Point
 from tocsin.scenarios.city import Intent
 from tocsin.scenarios.city.audience import user_name
@@ -68,8 +68,8 @@ class Company:
 
     async def notes(self, held_s: float) -> Notes:
         ask, people = self._system.ask, self._people.values()
-        decisions = (await ask("GET", "/decisions?limit=10000"))["decisions"]
-        moves = (await ask("GET", "/moves?limit=10000"))["moves"]
+        decisions = (await ask("GET", f"/decisions?limit={KEPT}"))["decisions"]
+        moves = (await ask("GET", f"/moves?limit={KEPT}"))["moves"]
         if not self._samples:
             raise Unavailable("the coordinator told no loads")
         return Notes(

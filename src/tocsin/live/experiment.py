@@ -23,6 +23,7 @@ from tocsin.scenarios.city.channels import SHORTEST_PERIOD_S
 
 PLACEMENTS = {"RND": "random", "RR": "round_robin", "NR": "nearest"}
 CHURN = 0.1
+MOST = {"subscribers": 100_000, "reports": 10_000_000, "minutes": 1_440, "speed": 1_000, "period_speed": 1_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,9 @@ class Experiment:
     channel_names: tuple[str, ...] = ()  # none: all seven
 
     def __post_init__(self) -> None:
-        if not (self.speed > 0 and self.minutes > 0 and self.reports > 0 and self.period_speed > 0):
-            raise BadArgument("experiment", "minutes, reports and speeds above 0", self)
+        for name, most in MOST.items():
+            if not 0 < getattr(self, name) <= most:
+                raise BadArgument(f"{name} of the experiment", f"above 0, at most {most:,}", getattr(self, name))
 
     @property
     def city_s(self) -> int:

@@ -20,7 +20,7 @@ from tocsin.live.world import World
 from tocsin.scenarios.city import Timetable
 
 NUMBERS = figures5to12.NUMBERS
-EVERY = tuple(dict.fromkeys(["RND LDM + GSH", *(x for n in (10, 11, 6, 12, 7) for x in figures5to12.labels(n))]))
+EVERY = tuple(figures5to12.jobs())
 WARM_UP, WARM_UP_PEOPLE = 1 / 12, 40  # of a run
 
 Measured = dict[str, list[Notes]]
@@ -34,7 +34,7 @@ class Reproduced:
 
 
 def labels_of(figures: Sequence[int]) -> tuple[str, ...]:
-    """The runs for these figures; for all of them, also what only the claims need."""
+    """The runs for these figures; for all of them every placement with every scheme, whether one shows it or not."""
     if unknown := [number for number in figures if number not in NUMBERS]:
         raise BadArgument("figure", f"one of {', '.join(map(str, NUMBERS))}", unknown[0])
     return tuple(dict.fromkeys(x for n in figures for x in figures5to12.labels(n))) or EVERY

@@ -31,6 +31,7 @@ START_S = 600.0
 LOOK_S = 0.2
 TRIES = 3
 MOVES_IN_FLIGHT, MOVES_PER_S = 64, 200
+KEPT = 10_000  # decisions and moves that notes can ask for; a run that a busy machine slows down makes thousands
 YIELD_AFTER = "10m"  # the first execution of a channel compiles it, and is not to be begun again on a busy machine
 
 
@@ -145,6 +146,7 @@ def _settings(root: Path, experiment: Experiment) -> dict[str, str]:
         "broker.rate_window": format_duration(experiment.window_s),
         "broker.drain_timeout": "0ms",
         "coordinator.balance_every": format_duration(experiment.check_s),
+        "coordinator.kept_decisions": str(KEPT),
         "coordinator.moves_in_flight": str(MOVES_IN_FLIGHT),
         "coordinator.moves_per_s": str(MOVES_PER_S),
     }

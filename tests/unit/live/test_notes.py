@@ -49,6 +49,12 @@ def test_only_moves_that_were_done_are_migrations_at_their_time_in_the_city() ->
     assert [(plan.at_s, plan.moves) for plan in trace.decided] == [(900, 2)]
 
 
+@pytest.mark.parametrize("speed", [0.0, -1.0, float("nan"), float("inf"), 1e6])
+def test_a_speed_that_cannot_be_is_refused(speed: float) -> None:
+    with pytest.raises(BadArgument, match="speed of the experiment: expected above 0, at most 1,000"):
+        Experiment(speed=speed)
+
+
 def test_identical_subscriptions_share_a_stream() -> None:
     trace = _notes().trace(EXPERIMENT)
     assert (trace.frontend, trace.backend, trace.upstream) == (3, 2, 3)
@@ -65,8 +71,9 @@ def test_the_coordinator_is_told_algorithm_1_and_nothing_that_we_add() -> None:
     assert EXPERIMENT.policies("RR", "No LB")["balancing"] == {"options": options}
 
 
-def test_a_figure_needs_the_runs_that_it_shows_and_all_of_them_need_one_more() -> None:
+def test_a_figure_needs_the_runs_that_it_shows_and_all_of_them_every_combination() -> None:
     assert run.labels_of([9]) == ("NR LDM + GSH", "NR SDM + GSH")
-    assert len(run.labels_of([])) == 12
+    schemes = ("No LB", "LDM", "SDM", "LDM + GSH", "SDM + GSH")
+    assert set(run.labels_of([])) == {f"{placed} {name}" for placed in ("RND", "RR", "NR") for name in schemes}
     with pytest.raises(BadArgument, match="figure"):
         run.labels_of([13])
