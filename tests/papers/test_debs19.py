@@ -6,14 +6,17 @@ what we find.
 
 from __future__ import annotations
 
+import csv
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tocsin.lab.claims import Claim
+from tocsin.lab.claims import Claim, read
 from tocsin.lab.debs19 import figure13, figure14, figures5to12, measures, others, prototype_claims
 from tocsin.lab.jobs import Job
 from tocsin.lab.trace import Trace
@@ -22,6 +25,8 @@ from tocsin.policies.multistage.ldm import Ldm
 from tocsin.policies.multistage.sdm import Sdm
 
 SEED = 1
+PAPERS = Path(__file__).parents[2] / "papers"
+REPORT = [claim for claim in read(PAPERS / "report.json") if claim.paper == "debs19"]
 DIFFERS = {
     "Migrating a subscriber is lightweight",
     "The shuffle reconfigures quickly",
@@ -58,6 +63,19 @@ def test_claims_agree_but_for_those_that_we_do_not_find(runs: Runs, part) -> Non
     found: list[Claim] = part.claims(runs)
     assert {claim.claim for claim in found if not claim.agrees} == DIFFERS & {claim.claim for claim in found}
     assert all(claim.note for claim in found if not claim.agrees)
+    assert {(claim.section, claim.claim) for claim in found} <= {(claim.section, claim.claim) for claim in REPORT}
+
+
+@pytest.mark.parametrize("number", range(5, 15))
+def test_every_figure_has_a_picture_numbers_and_a_claim(number: int) -> None:
+    assert (PAPERS / "debs19" / f"figure{number:02d}.png").stat().st_size > 0
+    assert any(str(number) in re.findall(r"\d+", claim.section.partition("fig.")[2]) for claim in REPORT)
+    if number in figures5to12.NUMBERS:
+        table = "figures05-09.csv" if number in figures5to12.OVER_TIME else "figures06-12.csv"
+        with (PAPERS / "debs19" / table).open() as file:
+            assert set(figures5to12.labels(number)) <= {row["scheme"] for row in csv.DictReader(file)}
+    else:
+        assert (PAPERS / "debs19" / f"figure{number}.csv").stat().st_size > 0
 
 
 def test_3_1_sharing_makes_a_thousand_backend_of_200_000_frontend_subscriptions(runs: Runs) -> None:

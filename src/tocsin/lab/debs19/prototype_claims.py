@@ -114,6 +114,7 @@ _PARTS: tuple[tuple[_Part, Sequence[str]], ...] = (
     (_size, ("NR No LB",)),
     (_shuffle_or_not, ("RND No LB", "RND LDM", "RND SDM", "RND LDM + GSH", "NR No LB", "NR LDM + GSH")),
     (lambda runs: _better(runs, "RND", "6.1.3, fig. 6", "even a slight imbalance"), labels(6)),
+    (lambda runs: _better(runs, "RR", "6.1.3, fig. 7", "round robin placement"), labels(7)),
     (lambda runs: _better(runs, "NR", "6.1.3, fig. 10", "extreme imbalance"), labels(10)),
     (_similar, [f"{placed} {name}" for placed in ("RND", "NR") for name in MIGRATED]),
     (_by_placement, labels(12)),
