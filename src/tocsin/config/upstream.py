@@ -57,7 +57,10 @@ class Upstream:
         "1h", "A topic that nobody follows is forgotten so long after its last publication.", low="1s", high="3660d"
     )
     max_topics: int = integer(10_000, "Topics that one broker stamps.", low=1, high=10**7)
-    topic_page: Bytes = size("256 kB", "Bytes of a topic's past given in one answer to another broker.", high="64 MB")
+    topic_page: Bytes = size("256 kB", "Bytes of topics' pasts given in one answer to another broker.", high="64 MB")
+    handover_topics: int = integer(
+        500, "Topics that another broker is asked for, or offered, in one request.", low=1, high=4096
+    )
     settle: Seconds = duration(
         "5s", "How long a request waits until brokers agree who stamps its topic.", low="0s", high="10m"
     )

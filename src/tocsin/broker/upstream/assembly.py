@@ -173,6 +173,7 @@ class Sources:
             settle_s=upstream.settle,
             leaving_s=upstream.leaving,
             page_bytes=upstream.topic_page,
+            handover_topics=upstream.handover_topics,
             peer=peer,
         )
 

@@ -1,17 +1,20 @@
-"""What brokers ask each other over HTTP: a topic's log that changes hands, pieces of its history, and who lives."""
+"""What brokers ask each other over HTTP: topics' logs that change hands, pieces of its history, and who lives."""
 
 from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 from urllib.parse import quote
+from weakref import WeakValueDictionary
 
 import httpx
 import msgspec
 
-from tocsin.broker.upstream.topics import Missed
+from tocsin.broker.tasks import Tasks
+from tocsin.broker.upstream.gathering import Gathering
+from tocsin.broker.upstream.topics import Missed, Stamp
 from tocsin.errors import BadArgument, Unavailable
 from tocsin.protocol.coordination import BrokerInfo
 from tocsin.protocol.messages import Hole
@@ -19,11 +22,12 @@ from tocsin.protocol.messages import Hole
 T = TypeVar("T")
 
 
-class Taker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who takes a topic over."""
+class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A broker, and topics: those that it takes over, or that it leaves to who hears this."""
 
     broker: str
     url: str
+    topics: Sequence[str] = ()
 
 
 class State(msgspec.Struct, frozen=True):
@@ -33,12 +37,22 @@ class State(msgspec.Struct, frozen=True):
     offset: int
     history: Sequence[msgspec.Raw]
 
+    @property
+    def position(self) -> str:
+        return str(Stamp(self.epoch, self.offset))
+
 
 class Handover(msgspec.Struct, frozen=True):
     """The log, where the asked broker stamped the topic, and the last position of it that it has seen."""
 
     log: State | None
     seen: str | None
+
+
+class Handed(msgspec.Struct, frozen=True):
+    """For the first of the topics that were asked for, as many as fit; the others are to be asked for again."""
+
+    topics: Sequence[Handover]
 
 
 class HistoryPage(msgspec.Struct, frozen=True):
@@ -71,47 +85,73 @@ class Known(msgspec.Struct, frozen=True):
 
 
 class PeerClient:
-    """``tls`` says whom to trust; None for whom the system trusts.
+    """``tls`` says whom to trust; None for whom the system trusts. A request asks for ``batch`` topics at most.
 
     When brokers come and go, thousands of topics are asked for at once. ``parallel`` requests are under way; the others
     wait before their time runs, for one that is given up while it waits loses what it would have saved.
     """
 
     def __init__(
-        self, token: Callable[[], str | None], timeout_s: float, parallel: int, tls: ssl.SSLContext | None = None
+        self,
+        token: Callable[[], str | None],
+        timeout_s: float,
+        parallel: int,
+        batch: int,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._token, self._places = token, asyncio.Semaphore(parallel)
+        self._token, self._places, self._batch = token, asyncio.Semaphore(parallel), batch
         self._http = httpx.AsyncClient(timeout=timeout_s, trust_env=False, verify=tls or True)
+        self._tasks = Tasks("handover")
+        self._wanted: WeakValueDictionary[BrokerInfo, Gathering[Handover]] = WeakValueDictionary()
 
     async def close(self) -> None:
+        await self._tasks.stop()
         await self._http.aclose()
 
     async def take_over(self, topic: str, me: BrokerInfo, others: Iterable[BrokerInfo]) -> list[Handover]:
         """What the others had of ``topic``; those that do not answer had nothing that can be saved."""
-        body = msgspec.json.encode(Taker(me.name, me.url))
-        answers = await self._ask_all(Handover, "POST", others, f"/topics/{quote(topic, safe='')}/handover", body)
-        return [answer for _, answer in answers]
+        asking = (self._wanted_of(other, me).ask(topic) for other in others)
+        answers = await asyncio.gather(*asking, return_exceptions=True)
+        return [answer for answer in answers if isinstance(answer, Handover)]
 
-    async def leave(self, me: BrokerInfo, others: Iterable[BrokerInfo]) -> dict[str, Known]:
-        """Say that this broker goes; who counts then by what each one knows that answers."""
+    def _wanted_of(self, other: BrokerInfo, me: BrokerInfo) -> Gathering[Handover]:
+        async def ask(topics: Sequence[str]) -> Sequence[Handover]:
+            body = msgspec.json.encode(Batch(me.name, me.url, topics))
+            return (await self._ask(Handed, "POST", other, "/handover", body)).topics
+
+        return self._wanted.setdefault(other, Gathering(ask, self._batch, self._tasks))
+
+    async def leave(
+        self, me: BrokerInfo, others: Iterable[BrokerInfo], offers: Mapping[str, Sequence[str]]
+    ) -> dict[str, Known]:
+        """Say that this broker goes, and offer topics by name; who counts then by what each one knows that answers."""
         path = f"/brokers/{quote(me.name, safe='')}/leaving"
-        answers = await self._ask_all(Known, "POST", others, path, msgspec.json.encode(me))
+
+        def word(other: BrokerInfo) -> bytes:
+            return msgspec.json.encode(Batch(me.name, me.url, offers.get(other.name, ())[: self._batch]))
+
+        answers = await self._ask_all(Known, "POST", others, path, word)
         return {other.name: known for other, known in answers}
 
     async def known(self, others: Iterable[BrokerInfo]) -> list[tuple[BrokerInfo, Known]]:
         """Who lives by what each of the others was told that answers."""
-        return await self._ask_all(Known, "GET", others, "/topology")
+        return await self._ask_all(Known, "GET", others, "/topology", lambda _: None)
 
     async def history(self, topic: str, owner: BrokerInfo, after: str, through: str) -> HistoryPage:
         path = f"/topics/{quote(topic, safe='')}/history?after={quote(after)}&through={quote(through)}"
         return await self._ask(HistoryPage, "GET", owner, path)
 
     async def _ask_all(
-        self, kind: type[T], method: str, peers: Iterable[BrokerInfo], path: str, body: bytes | None = None
+        self,
+        kind: type[T],
+        method: str,
+        peers: Iterable[BrokerInfo],
+        path: str,
+        body: Callable[[BrokerInfo], bytes | None],
     ) -> list[tuple[BrokerInfo, T]]:
         """The answers of those that give one."""
         asked = list(peers)
-        asking = (self._ask(kind, method, peer, path, body) for peer in asked)
+        asking = (self._ask(kind, method, peer, path, body(peer)) for peer in asked)
         answers = await asyncio.gather(*asking, return_exceptions=True)
         return [(peer, answer) for peer, answer in zip(asked, answers, strict=True) if isinstance(answer, kind)]
 

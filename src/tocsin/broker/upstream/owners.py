@@ -5,7 +5,8 @@ asks all others for it before it stamps anything (``handover``), and begins a ne
 one. A broker that has a log that another should have goes on stamping until it is asked for it, and sees to it
 that it is asked, by following the topic there. So a topic moves without a hole while both live, and its subscribers
 are told a gap where the owner died. A broker that leaves is no exception: it tells the others itself that it should
-have no topic any more, where the coordinator does not (``leaving``).
+have no topic any more, where the coordinator does not (``leaving``), and one that stays keeps what a dead one should
+have.
 """
 
 from __future__ import annotations
@@ -15,12 +16,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-import msgspec
-
 from tocsin.broker.ports import Attached, Delivery, Page, is_peer
 from tocsin.broker.tasks import Tasks
 from tocsin.broker.upstream.backoff import Backoff
-from tocsin.broker.upstream.handover import Handover, HistoryPage, Known, PeerClient, State, Taker, page_of
+from tocsin.broker.upstream.handover import Batch, Handed, HistoryPage, Known, PeerClient, page_of
 from tocsin.broker.upstream.inlet import Inlet
 from tocsin.broker.upstream.leaving import Leaving
 from tocsin.broker.upstream.logs import Logs
@@ -46,6 +45,7 @@ class TopicOptions:
     settle_s: float
     leaving_s: float
     page_bytes: int
+    handover_topics: int
     peer: PeerOptions
 
 
@@ -61,12 +61,13 @@ class TopicUpstream:
         options: TopicOptions,
     ) -> None:
         self._me, self._delivery, self._token, self._clock, self._options = me, delivery, token, clock, options
-        self._client = PeerClient(token, options.peer.timeout_s, options.peer.parallel, options.peer.tls)
+        self._client = PeerClient(
+            token, options.peer.timeout_s, options.peer.parallel, options.handover_topics, options.peer.tls
+        )
         self._inlet = Inlet(delivery, self._resync)
         self._members = Members(me, clock, options.leaving_s)
-        self._leaving = Leaving(me, self._members, self._client, self._share_out)
-        self._logs = Logs(self._client, clock, options.bounds, options.max_topics)
-        self._given: dict[str, BrokerInfo] = {}  # handed over, and not yet followed there
+        self._logs = Logs(self._client, clock, options.bounds, options.max_topics, self._stands)
+        self._leaving = Leaving(me, self._members, self._client, lambda: self._logs.stamped, self._share_out)
         self._interest: set[str] = set()
         self._looks: set[str] = set()  # topics whose stream the hub is about to know
         self._links: dict[str, PeerLink] = {}
@@ -96,16 +97,19 @@ class TopicUpstream:
         self._leaving.counted_anew()
         self._share_out()
 
-    def leaves(self, leaver: BrokerInfo) -> Known:
-        """Another broker says that it goes. Who counts from now on."""
-        if self._members.hear(leaver):
+    def leaves(self, leaver: Batch) -> Known:
+        """Another broker says that it goes, and which topics are to be kept here. Who counts from now on."""
+        giver = BrokerInfo(leaver.broker, leaver.url)
+        if self._members.hear(giver):
             self._share_out()
+        for topic in leaver.topics if not self._members.is_leaving else ():
+            self._tasks.spawn(self._keep(topic, giver))
         return self.known
 
     def _share_out(self) -> None:
         now = self._members.living
-        for topic in [topic for topic, taker in self._given.items() if taker.name not in now]:
-            self._give_up(topic)
+        for topic in [topic for topic, taker in self._logs.takers.items() if taker.name not in now]:
+            self._logs.drop(topic)  # gone with what was stamped there: what is left here must not be stamped on
         for name, link in list(self._links.items()):
             if now.get(name, link.peer) != link.peer or (name not in now and not link.topics):
                 self._tasks.spawn(self._links.pop(name).close())
@@ -128,11 +132,6 @@ class TopicUpstream:
             ((brokers, _),) = told.most_common(1)
             living = [me if broker.name == me.name else broker for broker in brokers]
             self.set_topology(living, [broker for broker, _ in answers])
-
-    def _give_up(self, topic: str) -> None:
-        """Whoever took the log is gone with what it stamped: what is left here must not be stamped on."""
-        self._given.pop(topic, None)
-        self._logs.drop(topic)
 
     # --- Upstream -----------------------------------------------------------------------------------------
 
@@ -206,15 +205,14 @@ class TopicUpstream:
 
     # --- for peers ----------------------------------------------------------------------------------------
 
-    def hand_over(self, topic: str, taker: Taker) -> Handover:
-        """Give the log away: from now on ``taker`` stamps. Until it is followed there, it is given again if asked."""
-        log = self._logs.get(topic)
-        seen = self._delivery.position(topic_stream(topic))
-        if log is None or taker.broker == self._me().name:
-            return Handover(None, seen)
-        self._given[topic] = BrokerInfo(taker.broker, taker.url)
-        self._settling.later(topic)
-        return Handover(State(log.epoch, log.offset, [msgspec.Raw(payload) for payload in log.history]), seen)
+    def hand_over(self, asked: Batch) -> Handed:
+        """Give logs away: from now on who asks stamps. For the first of the topics, as many as fit in an answer."""
+        if asked.broker == self._me().name:
+            raise BadArgument("broker", "another one", asked.broker)
+        answers = self._logs.give(asked, self._options.page_bytes)
+        for topic in self._logs.takers.keys() & asked.topics:
+            self._settling.later(topic)
+        return Handed(answers)
 
     async def history(self, topic: str, after: str, through: str) -> HistoryPage | None:
         """A piece of the past; None where another broker has it."""
@@ -238,15 +236,22 @@ class TopicUpstream:
 
     async def _log(self, topic: str) -> Log | None:
         """The log, if this broker stamps; taken over first where it should and does not."""
-        if topic in self._given:
-            return None
-        if topic not in self._logs.topics and self._owner(topic).name == self._me().name:
-            await self._claim(topic)
-        return self._logs.get(topic)
+        if topic not in self._logs.topics:
+            if self._owner(topic).name == self._me().name:
+                await self._tasks.finish(self._claim(topic))  # or a log would be lost with who waits for it
+            else:
+                await self._logs.fetched(topic)
+        return None if topic in self._logs.takers else self._logs.get(topic)
 
     async def _claim(self, topic: str) -> None:
-        if await self._logs.claim(topic, self._me(), lambda: self._members.others, lambda: self._stands(topic)):
+        if await self._logs.claim(topic, self._me(), lambda: self._members.others):
             self._catch_up(topic)
+
+    async def _keep(self, topic: str, giver: BrokerInfo) -> None:
+        """Have a log that another should have, which does not answer, until that one asks for it."""
+        if await self._logs.claim(topic, self._me(), lambda: [giver], may_begin=False):
+            self._catch_up(topic)
+            self._settling.later(topic)
 
     def _stands(self, topic: str) -> str | None:
         return self._delivery.position(topic_stream(topic))
@@ -255,7 +260,7 @@ class TopicUpstream:
         """Give the hub what it lacks of a log that is here."""
         stream, log = topic_stream(topic), self._logs.get(topic)
         position = self._delivery.position(stream)
-        if log is None or topic in self._given:
+        if log is None or topic in self._logs.takers:
             return
         if position is None:
             if topic in self._interest and topic not in self._looks:
@@ -288,7 +293,7 @@ class TopicUpstream:
         is_followed = topic in link.topics and log is None
         begins = position if is_followed and position else await link.follow(topic, position)
         if self._logs.get(topic) is log:
-            self._give_up(topic)
+            self._logs.drop(topic)
         for other in list(self._links.values()):
             if topic in other.topics and (other is not link or topic not in self._interest):
                 self._tasks.spawn(other.unfollow(topic))
@@ -296,7 +301,7 @@ class TopicUpstream:
 
     async def _bring(self, topic: str) -> None:
         """Bring a topic that is followed or stamped here to where the topology wants it."""
-        if topic in self._given or self._owner(topic).name != self._me().name:
+        if topic in self._logs.takers or self._owner(topic).name != self._me().name:
             await self._follow(topic)
         else:
             await self._log(topic)
@@ -307,14 +312,14 @@ class TopicUpstream:
 
     def _doubt(self, topic: str) -> None:
         """Whoever took the log does not have it: if another should, it was handed on."""
-        taker, owner = self._given.get(topic), self._members.owner(topic)
+        taker, owner = self._logs.takers.get(topic), self._members.owner(topic)
         if taker is not None and owner is not None and owner.name != taker.name:
-            self._give_up(topic)
+            self._logs.drop(topic)
 
     # --- small things -------------------------------------------------------------------------------------
 
     def _owner(self, topic: str) -> BrokerInfo:
-        owner = self._given.get(topic) or self._members.owner(topic)
+        owner = self._logs.takers.get(topic) or self._members.owner(topic)
         if owner is None:
             raise NotSettled("the brokers are not known yet")
         return owner

@@ -10,6 +10,8 @@ from typing import Any
 import httpx
 
 from support.topic_brokers import SECRET, LocalBroker, Subscriber, agree, brokers
+from tocsin.broker.upstream.handover import Batch, Handed
+from tocsin.broker.upstream.peers import NotSettled
 from tocsin.broker.upstream.topics import owner_of, ranked
 from tocsin.tokens import Principal, mint
 
@@ -132,6 +134,61 @@ def test_a_leaving_broker_gives_its_topics_to_whom_those_that_stay_take_for_the_
     run(story())
 
 
+def test_a_topic_whose_next_owner_is_dead_is_kept_by_one_that_stays_until_that_is_back() -> None:
+    async def story() -> None:
+        async with brokers(*NAMES) as (a, b, c):
+            topic = next(f"t{n}" for n in count() if ranked(f"t{n}", NAMES) == ["c", "b", "a"])
+            async with Subscriber(a.info.url, topic) as at_a:
+                stamped = await publish(c, topic, 1, 2)
+                port = b.server.port
+                await b.die()  # and nobody finds out
+                c.sources.topics.leave()
+                stamped += await published_at_last(a, topic, 3)
+                while topic in c.sources.topics._logs.topics:
+                    await asyncio.sleep(0.02)
+                await c.stop()
+                stamped += await publish(a, topic, 4)
+                again = LocalBroker("b", port)
+                await again.start()
+                again.sources.set_topology([a.info, again.info])
+                stamped += await publish(again, topic, 5)
+                assert await at_a.until(5) == [1, 2, 3, 4, 5]
+                assert at_a.gaps == []
+                assert [position[-2:] for position in stamped] == ["01", "02", "03", "04", "05"], "in one epoch"
+            await again.stop()
+
+    run(story())
+
+
+async def published_at_last(broker: LocalBroker, topic: str, number: int) -> list[str]:
+    """Tried again while brokers look for one that is not there."""
+    while True:
+        try:
+            return await publish(broker, topic, number)
+        except NotSettled:
+            await asyncio.sleep(0.02)
+
+
+def test_a_broker_that_keeps_a_topic_for_another_begins_nothing_where_it_was_taken_meanwhile() -> None:
+    async def story() -> None:
+        async with brokers(*NAMES) as (a, b, c):
+            topic = topic_of("b")
+            (first,) = await publish(b, topic, 1)  # c gave the log to b before a asks for it
+            is_asked, hand_over = asyncio.Event(), c.sources.topics.hand_over
+
+            def tell(asked: Batch) -> Handed:
+                is_asked.set()
+                return hand_over(asked)
+
+            c.sources.topics.hand_over = tell  # type: ignore[method-assign]
+            a.sources.topics.leaves(Batch("c", c.info.url, [topic]))
+            await is_asked.wait()
+            (second,) = await publish(a, topic, 2)
+            assert second == first[:-1] + "2"
+
+    run(story())
+
+
 def test_only_a_broker_itself_may_say_that_it_leaves() -> None:
     async def story() -> None:
         async with brokers("a", "b") as (a, b):
@@ -139,7 +196,7 @@ def test_only_a_broker_itself_may_say_that_it_leaves() -> None:
                 for who, status in (("b", 403), ("a", 200)):
                     token = mint(SECRET, who, [f"broker:{who}"], 60)
                     answer = await http.post(
-                        f"{b.info.url}/brokers/a/leaving", json={"name": "a", "url": a.info.url},
+                        f"{b.info.url}/brokers/a/leaving", json={"broker": "a", "url": a.info.url},
                         headers={"Authorization": f"Bearer {token}"},
                     )  # fmt: skip
                     assert answer.status_code == status, answer.text

@@ -11,7 +11,8 @@ import pytest
 
 from support.topic_brokers import SECRET, LocalBroker, Subscriber, agree, brokers
 from tocsin.broker.upstream.cluster import ClusterClient
-from tocsin.broker.upstream.topics import owner_of, ranked
+from tocsin.broker.upstream.handover import Batch, Handed
+from tocsin.broker.upstream.topics import Bounds, Log, owner_of, ranked
 from tocsin.errors import LimitExceeded, Refused, Unavailable
 from tocsin.protocol.coordination import BrokerInfo
 from tocsin.protocol.targets import TopicTarget
@@ -257,6 +258,50 @@ def test_a_broker_that_joins_takes_topics_from_one_that_leaves() -> None:
                 assert await back.until(2) == [2, 3]
                 assert back.gaps == []
             await b.stop()
+
+    run(story())
+
+
+def test_a_log_is_given_once_and_who_asks_after_the_taker_begins_above_what_that_may_have_stamped() -> None:
+    async def story() -> None:
+        async with brokers("a") as (a,), brokers("b") as (b,):
+            topic = topic_of("c")
+            (first, second) = await publish(a, topic, 1, 2)
+            dead = BrokerInfo("c", "http://127.0.0.1:9")
+            a.sources.set_topology([a.info, dead])  # it has not heard of the death
+            (taken,) = a.sources.topics.hand_over(Batch("c", dead.url, [topic])).topics
+            assert taken.log is not None
+            lost = Log(Bounds(9, 99), taken.log.epoch, taken.log.offset).append(b"it stamped this, and died")
+            b.sources.set_topology([b.info], leaving=[a.info])
+            async with Subscriber(b.info.url, topic, position=second) as at_b:
+                (third,) = await publish(b, topic, 3)
+                assert await at_b.until(1) == [3]
+                assert at_b.gaps == [("owner", None)]
+            assert first < second < lost < third
+
+    run(story())
+
+
+def test_a_log_is_not_lost_with_who_waited_for_it() -> None:
+    async def story() -> None:
+        async with brokers("a", "b") as (a, b):
+            topic = topic_of("b", ("a", "b"))
+            agree([a], heard_by=[a])
+            (first,) = await publish(a, topic, 1)
+            hand_over = a.sources.topics.hand_over
+
+            def then_cancel(asked: Batch) -> Handed:
+                waiting.cancel()
+                return hand_over(asked)
+
+            a.sources.topics.hand_over = then_cancel  # type: ignore[method-assign]
+            waiting = asyncio.create_task(publish(b, topic, 2))
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            async with Subscriber(b.info.url, topic, position=first) as at_b:
+                await publish(b, topic, 3)
+                assert await at_b.until(1) == [3]
+                assert at_b.gaps == []
 
     run(story())
 
