@@ -51,6 +51,23 @@ def test_a_peer_whose_outbox_is_full_is_closed_and_not_shed():
     run(scenario)
 
 
+def test_who_is_cancelled_when_the_peer_answers_is_cancelled():
+    async def scenario():
+        async with world() as w:
+            to_peer = link(w.server.url, None)
+            await to_peer.follow("news", None)
+            asked = asyncio.create_task(to_peer.follow("sports", None))
+            await asyncio.sleep(0)
+            (answer,) = to_peer._wire._asked.values()
+            answer.set_exception(NotSettled("not here"))
+            asked.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asked
+            await to_peer.close()
+
+    run(scenario)
+
+
 def link(url: str, tls: ssl.SSLContext | None, backoff_s: float = 0.1) -> PeerLink:
     events = PeerEvents(lambda _: True, lambda _: None, lambda _: None)
     return PeerLink(

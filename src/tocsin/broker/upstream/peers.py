@@ -196,7 +196,8 @@ class _Wire:
             if self.is_over:
                 raise NotSettled("the connection to the peer is over")
             await self._socket.send(encoded(request(number)), text=True)
-            return await asyncio.wait_for(answer, self._timeout_s)
+            async with asyncio.timeout(self._timeout_s):  # wait_for loses a cancellation that comes with the answer
+                return await answer
         except (OSError, WebSocketException, TimeoutError) as problem:
             raise Unavailable(f"the peer did not answer: {problem or 'timeout'}") from None
         finally:
