@@ -191,7 +191,7 @@ class Session:
             case Subscribe():
                 await self._subscribe(message)
             case Unsubscribe():
-                await self.core.subscribing.unsubscribe(self._known, message.id, self)
+                await self.core.subscribing.unsubscribe(self._known, [message.id], self)
                 self._outlet.say(Done(message.request))
             case ListSubscriptions():
                 held = [self._standing(s) for s in self._known.subscriptions.values()]
@@ -303,8 +303,7 @@ class Session:
 
     async def _logout(self, message: Logout) -> None:
         if message.forget:
-            for id in list(self._known.subscriptions):
-                await self.core.subscribing.unsubscribe(self._known, id, self)
+            await self.core.subscribing.unsubscribe(self._known, self._known.subscriptions, self)
         self._outlet.say(Done(message.request))
         self._outlet.end(LOGGED_OUT)
 

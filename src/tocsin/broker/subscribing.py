@@ -6,6 +6,8 @@ let go of what the subscription holds.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tocsin.broker.holding import Holding
@@ -52,11 +54,11 @@ class Subscribing:
         held.is_kept = True
         return held
 
-    async def unsubscribe(self, user: User, id: str, by: Session) -> None:
-        """End one, and tell the user's other sessions; harmless where there is none."""
-        subscription = self._taken(user, id, Ended(id, "unsubscribed", "another session of the user ended it"), by)
-        if subscription is not None:
-            await self._tasks.finish(self._end(user, subscription))
+    async def unsubscribe(self, user: User, ids: Iterable[str], by: Session) -> None:
+        """End these, all at once, and tell the user's other sessions; harmless where there are none."""
+        reason = "another session of the user ended it"
+        taken = [self._taken(user, id, Ended(id, "unsubscribed", reason), by) for id in list(ids)]
+        await self._tasks.finish(self._end_all(user, [one for one in taken if one is not None]))
 
     def end_stream(self, stream: Stream, code: str, detail: str) -> None:
         """End every subscription that ``stream`` serves, those of offline users too, and tell whoever is online."""
@@ -89,6 +91,12 @@ class Subscribing:
                 session.lose(subscription, ended if session is not by else None)
             self._users.changed(user)
         return subscription
+
+    async def _end_all(self, user: User, subscriptions: Sequence[Subscription]) -> None:
+        ended = await asyncio.gather(*(self._end(user, one) for one in subscriptions), return_exceptions=True)
+        for problem in ended:
+            if isinstance(problem, BaseException):
+                raise problem
 
     async def _end(self, user: User, subscription: Subscription) -> None:
         try:

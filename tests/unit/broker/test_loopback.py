@@ -285,6 +285,22 @@ def test_logout_can_forget():
     run(scenario)
 
 
+def test_who_asks_to_be_forgotten_need_not_wait_for_it():
+    async def scenario():
+        async with world() as w:
+            async with w.client() as ann:
+                await ann.login("ann", *(topic(name) for name in "abc"))
+                w.directory.may_drop = asyncio.Event()
+                await ann.say(Logout(2, forget=True))
+                await eventually(lambda: len(w.core.users["ann"].subscriptions) < 3)
+            await eventually(lambda: not w.core.outlets)
+            w.directory.may_drop.set()
+            await eventually(lambda: sorted(w.topics.detached) == ["a", "b", "c"])
+            assert not w.directory.kept
+
+    run(scenario)
+
+
 # --- who may come ---------------------------------------------------------------------------------------------
 
 
