@@ -187,7 +187,7 @@ def move_subscriptions(tx: Tx, ids: Sequence[str], broker_id: int) -> list[Moved
              FROM subscription s JOIN channel_progress p ON p.channel_id = s.channel_id WHERE s.id IN (*)"""
     found = rows_in(tx, sql, list(dict.fromkeys(ids)))
     execute_in(tx, "UPDATE subscription SET broker_id = ? WHERE id IN (*)", [row[0] for row in found], (broker_id,))
-    return [Moved(*row[:4], broker_id, *row[4:]) for row in found]
+    return [Moved(id, ch, no, old, broker_id, since, live, made) for id, ch, no, old, since, live, made in found]
 
 
 def list_subscriptions(
