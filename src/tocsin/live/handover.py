@@ -12,14 +12,15 @@ from tocsin.protocol.messages import Move, Wanted
 
 OPENING = 438  # bytes of the opening of a WebSocket and of its answer, at 127.0.0.1
 HEAD, MASK = 4, 4  # bytes before a message of usual length, and more before ours
-_LOGIN, _MOVE, _DONE = (b'{"type":"%s"' % kind for kind in (b"login", b"move", b"done"))
+_LOGIN, _MOVE, _DONE, _NEWS = (b'{"type":"%s"' % kind for kind in (b"login", b"move", b"done", b"notification"))
 
 
 @dataclass(frozen=True, slots=True)
 class Handover:
     """One migration: from the broker's ``move`` to the confirmation that the next one answered.
 
-    ``behind_bytes`` is what coordinator and brokers told each other for it.
+    ``bytes`` are without notifications, which come with or without it; ``behind_bytes`` is what coordinator and
+    brokers told each other for it.
     """
 
     user: str
@@ -43,7 +44,7 @@ class Watch:
             self._begin(data)
         elif is_ours and data.startswith(_LOGIN):
             self._log_in(link, data)
-        elif link == self._link:
+        elif link == self._link and not data.startswith(_NEWS):
             self._add(data, is_ours)
             if not is_ours and data.startswith(_DONE):
                 self._end()

@@ -59,6 +59,7 @@ async def measure(
                     for notes in await before.play():
                         found[notes.label].append(notes)
                         tell(_line(notes, experiment))
+            await before.clear()
         finally:
             await world.stop()
     return found

@@ -8,7 +8,8 @@ from tocsin.protocol.targets import TopicTarget
 
 WANTED = [Wanted("n", TopicTarget("news"), "0001")]
 MOVE = encoded(messages.Move("b2", "http://127.0.0.1:2", "a-ticket"))
-NEWS = encoded(messages.Done(7))
+OLD = encoded(messages.Done(7))
+NEWS = b'{"type":"notification","stream":"topic:news","after":"1","through":"2","payload":1}'
 
 
 def _login(ticket: str | None) -> bytes:
@@ -25,7 +26,13 @@ def test_a_move_costs_what_is_said_until_its_confirmation_is_answered() -> None:
     login, confirm = _login("a-ticket"), encoded(messages.Confirm(2))
     welcome, answer = encoded(messages.Welcome(1, "ann", "b2", "session", 10.0, [])), encoded(messages.Done(2))
     watch(1, False, MOVE)
-    for link, is_ours, data in [(2, True, login), (1, False, NEWS), (2, False, welcome), (2, True, confirm)]:
+    for link, is_ours, data in [
+        (2, True, login),
+        (1, False, OLD),
+        (2, False, welcome),
+        (2, False, NEWS),
+        (2, True, confirm),
+    ]:
         watch(link, is_ours, data)
     assert done == []
     watch(2, False, answer)
