@@ -61,6 +61,14 @@ def test_ldm_sends_the_heaviest_that_fits_to_the_least_loaded():
     assert (first.source_after, first.target_after) == (12.0, 8.0)
 
 
+@pytest.mark.parametrize("name", ["ldm", "sdm"])
+def test_when_the_heaviest_broker_can_give_nobody_the_next_one_gives(name: str):
+    """Section 5.2 has every step lower the maximum, or how many have it; this one lowers what comes after it."""
+    plan = planned(name, world("a: x=A | b: p=B q=C r=D | c:", A=10, B=3, C=3, D=3), stop_cov="0")
+    assert (moves(plan), plan.status) == ([("p", "b", "c")], Status.STALLED)
+    assert plan.after.maximum == plan.before.maximum == 20.0
+
+
 def test_ldm_goes_to_the_least_loaded_where_sdm_goes_to_the_similar():
     snapshot = world("a: s=A t=BCD | b: p=A | c: r=E", A=2, B=2, C=2, D=2, E=1)
     assert ("s", "a", "b") not in moves(Ldm(0.3).plan(snapshot, Random(0), 0.0))
