@@ -62,5 +62,18 @@ def test_many_runs_of_a_study_go_to_spark_where_it_is(monkeypatch):
     assert lab.master_for(1000) == "none"
 
 
+def test_a_study_asks_for_spark_by_its_runs(run, tmp_path, monkeypatch):
+    asked = []
+
+    def runner(master):
+        return lambda jobs: asked.append((master, len(jobs))) or []
+
+    monkeypatch.setattr(lab, "_runner", runner)
+    (tmp_path / "my.toml").write_text(STUDY)
+    for seeds, spark in ((63, ()), (64, ()), (64, ("--spark", "none")), (1, ("--spark", "local[4]"))):
+        run("lab", "run", tmp_path / "my.toml", "--seeds", seeds, *spark, "--out", tmp_path / "out")
+    assert asked == [("none", 63), ("local[*]", 64), ("none", 64), ("local[4]", 1)]
+
+
 def test_a_study_that_is_not_there_is_told(run, tmp_path):
     assert isinstance(run("lab", "run", tmp_path / "none.toml").exception, ConfigError)

@@ -16,7 +16,7 @@ from tocsin.lab.debs19.simulation import Simulation
 from tocsin.lab.engine import Pace, simulate
 from tocsin.lab.moving import Moving
 from tocsin.lab.trace import Trace
-from tocsin.lab.world import World, distinct_interests
+from tocsin.lab.world import Results, World, distinct_interests
 from tocsin.policies.multistage.framework import Action, Framework
 from tocsin.policies.multistage.gsh import Gsh
 from tocsin.policies.multistage.ldm import Ldm
@@ -42,7 +42,7 @@ class Every:
         return np.array([self.size if (second + 1) % self.period == 0 and second < self.until else 0.0])
 
 
-def world_of(since: list[int], results: Every, duration_s: int = 100, brokers: int = 1) -> World:
+def world_of(since: list[int], results: Results, duration_s: int = 100, brokers: int = 1) -> World:
     """Each of ``since`` is a subscriber who wants subscription 0 from then on."""
     n = len(since)
     spots = tuple((float(j), 0.0) for j in range(brokers))
@@ -104,6 +104,28 @@ def _time_in_system(came: np.ndarray, limit: float, steps: int = 2000) -> float:
         area += left.mean()
         queue = max(queue - limit, 0.0)
     return area
+
+
+@dataclass(frozen=True, eq=False)
+class Bursts:
+    """So many times half a byte, by second and subscription."""
+
+    counts: np.ndarray
+
+    def at(self, second: int) -> np.ndarray:
+        return self.counts[second] / 2
+
+
+def test_bursts_by_chance_queue_as_theory_has_it() -> None:
+    """Pollaczek and Khinchine: Poisson arrivals and a fixed time for each (M/D/1) leave λ² / 2(1 - λ) waiting."""
+    rates, brokers, seconds = np.array([0.3, 0.6, 0.8]), 25, 2_000
+    counts = np.random.default_rng(1).poisson(np.repeat(rates, brokers), (seconds, len(rates) * brokers))
+    alone = world_of([0] * counts.shape[1], Bursts(counts), seconds, brokers=counts.shape[1])
+    world = replace(alone, what=np.arange(alone.n, dtype=np.int32), q=alone.n)  # each is the only one of its broker
+    trace = simulate(world, Nearest(), None, Pace(limit_bytes_s=1.0))
+    waiting = trace.queued.mean(axis=0).reshape(len(rates), brokers).mean(axis=1)
+    assert (trace.received + trace.sent).tolist() == counts.tolist()
+    assert waiting == pytest.approx(rates**2 / (2 * (1 - rates)), rel=0.05)
 
 
 def test_same_seed_same_trace() -> None:
