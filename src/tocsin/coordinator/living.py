@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from heapq import nsmallest
+from itertools import chain, islice
 
 from tocsin.coordinator.brokers import Broker, BrokerState, Presence
 from tocsin.coordinator.events import Ask, Detach, Forget, Restart, Say, WantedMove
@@ -10,16 +11,20 @@ from tocsin.coordinator.liveness import Signs, Verdict
 from tocsin.coordinator.moving import Moving
 from tocsin.coordinator.placing import Placing
 from tocsin.coordinator.plans import Plan, PlanKind
-from tocsin.coordinator.world import Did, World
+from tocsin.coordinator.world import World
 from tocsin.errors import AlreadyExists, NotFound
 from tocsin.protocol.coordination import Registration
+
+_HOUSED_AT_ONCE = 500  # about 20 ms with the writing of their rows
+_LOOKED_AT = 10_000  # users a tick, whether others hold them
 
 
 class Living:
     def __init__(self, world: World, placing: Placing, moving: Moving) -> None:
         self._world, self._placing, self._moving = world, placing, moving
         self._tried_s: dict[str, float] = {}  # drains: when a user's last move was proposed
-        self._unheld: dict[str, set[str]] = {}  # ended brokers: users of theirs that no other is known to hold
+        self._unheld: dict[str, list[str]] = {}  # ended brokers: users of theirs that no other is known to hold
+        self.is_housing = False  # whether there may be more to place, and a place for them
         self._let_go: set[str] = set()  # ended brokers: what they left is being removed
 
     def find(self, name: str) -> Broker:
@@ -65,7 +70,7 @@ class Living:
     def _brief(self, broker: Broker) -> None:
         world = self._world
         world.effects.append(Restart(broker.name, broker.incarnation))
-        world.forget_told(broker.name)
+        world.telling.forget(broker.name)
         world.tell_topology([broker.name])
         for user in sorted(world.users.lingering[broker.name]):
             world.release(world.users[user], broker.name)
@@ -103,7 +108,7 @@ class Living:
         """The broker has to register again, and then hears everything anew."""
         if name in self._world.presence:
             self._world.presence[name].is_known = False
-            self._world.forget_told(name)
+            self._world.telling.forget(name)
 
     def refused(self, name: str) -> None:
         """Nobody listens at the broker's address."""
@@ -121,9 +126,9 @@ class Living:
         world.lose_sight(broker.name)
         world.presence[broker.name] = Presence(Signs(world.clock.now_s))
         world.effects.append(Forget(broker.name))
-        world.forget_told(broker.name)
+        world.telling.forget(broker.name)
         self._let_go.discard(broker.name)
-        self._unheld[broker.name] = set(world.users.residents[broker.name])
+        self._unheld[broker.name] = list(world.users.residents[broker.name])
         if world.members() != before:
             world.tell_topology()
         self._moving.destination_lost(broker.name, "the destination died")
@@ -139,16 +144,19 @@ class Living:
         ended = [b for b in world.brokers if b.is_ended and b.is_attached]
         if not ended:
             return
-        open_ = [*world.told.values(), *(told for _, told in world.retries)]
-        asked = {(told.user, told.broker, told.version) for told in open_ if told.did is Did.ADOPT}
         for broker in ended:
-            unheld = self._unheld.setdefault(broker.name, set(world.users.names()))  # nobody knows after a restart
-            unheld -= {user for user in unheld if self._is_housed(user, asked)}
+            if broker.name not in self._unheld:
+                self._unheld[broker.name] = world.users.names()  # nobody knows after a restart
+            unheld = self._unheld[broker.name]
+            for _ in range(min(len(unheld), _LOOKED_AT)):
+                if not self._is_housed(unheld[-1]):
+                    break
+                unheld.pop()
             if not unheld and broker.name not in self._let_go:
                 self._let_go.add(broker.name)
                 world.effects.append(Detach(broker.name))
 
-    def _is_housed(self, name: str, asked: set[tuple[str, str, int]]) -> bool:
+    def _is_housed(self, name: str) -> bool:
         """Whether the user's broker lives, was told everything and has adopted it; or the user is gone."""
         world, user = self._world, self._world.users.get(name)
         if user is None:
@@ -156,7 +164,7 @@ class Living:
         broker = world.brokers.get(user.broker) if user.broker else None
         if broker is None or broker.is_ended or not world.presence[broker.name].is_known:
             return False
-        return (name, broker.name, user.version) not in asked
+        return not world.telling.awaits_adoption(name, broker.name, user.version)
 
     def detached(self, name: str) -> None:
         self._let_go.discard(name)
@@ -167,13 +175,19 @@ class Living:
             self._world.brokers.touch(name)
 
     def house_the_homeless(self) -> None:
-        """Place everyone whose broker has ended, or who has none, if anywhere there is a place."""
+        """Place those whose broker has ended, or who have none, if anywhere there is a place.
+
+        So many at once as others can wait for; whoever asks for a place meanwhile gets one at once.
+        """
         world = self._world
-        ended = [b.name for b in world.brokers if b.is_ended and world.users.residents[b.name]]
-        for name in [*(u for b in ended for u in sorted(world.users.residents[b])), *sorted(world.users.homeless)]:
+        ended = [world.users.residents[b.name] for b in world.brokers if b.is_ended]
+        some = sorted(islice(chain(*ended, world.users.homeless), _HOUSED_AT_ONCE))
+        self.is_housing = False
+        for name in some:
             user = world.users[name]
             if not self._moving.source_died(user) and not self._placing.place(user):
                 return
+        self.is_housing = len(some) == _HOUSED_AT_ONCE
 
     # --- draining --------------------------------------------------------------------------------------
 

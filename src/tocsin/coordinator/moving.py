@@ -9,8 +9,9 @@ from tocsin.coordinator.events import WantedMove
 from tocsin.coordinator.moves import Move, MoveState
 from tocsin.coordinator.placing import Placing
 from tocsin.coordinator.plans import PlanKind
+from tocsin.coordinator.telling import Did, Told
 from tocsin.coordinator.users import User
-from tocsin.coordinator.world import Did, Told, World
+from tocsin.coordinator.world import World
 
 
 class Moving:

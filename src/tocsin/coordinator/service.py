@@ -93,7 +93,7 @@ class Coordinator:
         self._spawn(self.balancer.run())
         last_s = self._clock.monotonic()
         while True:
-            await asyncio.sleep(self._options.tick_s)
+            await asyncio.sleep(0 if self.state.living.is_housing else self._options.tick_s)
             now_s = self._clock.monotonic()
             await self.tick(now_s - last_s)
             last_s = now_s

@@ -30,7 +30,8 @@ from tocsin.coordinator.moving import Moving
 from tocsin.coordinator.placing import Placing
 from tocsin.coordinator.plans import ChosenBalancing, ChosenPolicy, PlanKind
 from tocsin.coordinator.rules import Rules
-from tocsin.coordinator.world import Did, Told, World
+from tocsin.coordinator.telling import Did, Told
+from tocsin.coordinator.world import World
 from tocsin.policies.base import PlacementPolicy
 from tocsin.policies.registry import placement_policy
 from tocsin.protocol.coordination import Outcome, Report
@@ -134,10 +135,9 @@ class State:
             self.keeping.hold(holding, name)
 
     def _outcome(self, name: str, outcome: Outcome) -> None:
-        told = self.world.told.get(outcome.number)
-        if told is None or told.broker != name:
+        told = self.world.telling.answered(outcome.number, name)
+        if told is None:
             return
-        del self.world.told[outcome.number]
         if told.did is Did.SEND:
             self.moving.sent(told, outcome.ok, outcome.reason)
         elif told.did is Did.ADOPT and self.moving.adopted(outcome.number, told, outcome.ok, outcome.reason):
@@ -159,7 +159,7 @@ class State:
         self.world.clock.advance(elapsed_s)
         self.living.look()
         self.moving.expire()
-        for told in self.world.due_retries():
+        for told in self.world.telling.due(self.world.clock.now_s):
             self._retry(told)
         self.living.house_the_homeless()
         self.living.let_go()

@@ -7,8 +7,6 @@ and is told again when the broker registers, in a new life of its own or of the 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
-from enum import StrEnum
 from random import Random
 
 import msgspec
@@ -20,6 +18,7 @@ from tocsin.coordinator.moves import Move, Moves
 from tocsin.coordinator.plans import Counters, Plan, PlanKind, Plans
 from tocsin.coordinator.rows import Change, Rows
 from tocsin.coordinator.rules import Rules
+from tocsin.coordinator.telling import Did, Telling, Told
 from tocsin.coordinator.users import User, Users
 from tocsin.errors import Corrupt
 from tocsin.policies.base import PlacementPolicy
@@ -27,22 +26,6 @@ from tocsin.protocol.coordination import Adopt, BrokerInfo, Instruction, Release
 
 COUNTERS = "counters"
 _NUMBERS_OF_A_LIFE = 2**32
-
-
-class Did(StrEnum):
-    ADOPT = "adopt"
-    SEND = "send"
-    RELEASE = "release"
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """An instruction whose outcome has not come."""
-
-    broker: str
-    did: Did
-    user: str
-    version: int
 
 
 class World:
@@ -56,9 +39,8 @@ class World:
         self.clock = AwakeClock(rules.longest_tick_s)
         self.now = 0.0
         self.effects: list[Effect] = []
-        self.told: dict[int, Told] = {}
+        self.telling = Telling()
         self.tried_at: dict[str, float] = {}  # when a user's last move ended that was no drain's
-        self.retries: list[tuple[float, Told]] = []
         self._number = 0
 
     # --- rows ------------------------------------------------------------------------------------------
@@ -140,11 +122,15 @@ class World:
             self.users.touch(name)
 
     def lose_sight(self, broker: str, still: Collection[str] = ()) -> None:
-        """Who is online at ``broker`` is not known any more, save for ``still``; the others were seen until now."""
+        """Who is online at ``broker`` is not known any more, save for ``still``; the others were seen until now.
+
+        No row is written for it, of so many at once: whoever the store has counts as seen when the coordinator starts.
+        """
         if broker in self.presence:
             holdings = self.presence[broker].holdings
-            for name in sorted(holdings.keys() - set(still)):
-                self.seen(name)
+            for name in holdings.keys() - set(still):
+                if user := self.users.get(name):
+                    user.seen_at = self.now
             holdings.clear()
 
     def adopt(self, user: User, broker: str, version: int) -> int:
@@ -171,21 +157,13 @@ class World:
                 self.effects.append(Tell(name, Topology(self._number, members, leaving)))
 
     def retry(self, told: Told) -> None:
-        self.retries.append((self.clock.now_s + self.rules.retry_s, told))
-
-    def due_retries(self) -> list[Told]:
-        due = [told for at, told in self.retries if at <= self.clock.now_s]
-        self.retries = [(at, told) for at, told in self.retries if at > self.clock.now_s]
-        return due
-
-    def forget_told(self, broker: str) -> None:
-        self.told = {number: told for number, told in self.told.items() if told.broker != broker}
+        self.telling.again(self.clock.now_s + self.rules.retry_s, told)
 
     def _tell(self, broker: str, did: Did, user: str, version: int, make: Callable[[int], Instruction]) -> int:
         if not self._hears(broker):
             return 0
         self._number += 1
-        self.told[self._number] = Told(broker, did, user, version)
+        self.telling.add(self._number, Told(broker, did, user, version))
         self.effects.append(Tell(broker, make(self._number)))
         return self._number
 

@@ -132,3 +132,35 @@ def test_thousands_of_users_are_placed_told_reported_and_rescued(tmp_path: Path)
 
 def _home(service: Coordinator, user: str) -> str | None:
     return service.state.world.users[user].broker
+
+
+async def rescue(path: Path) -> None:
+    """Two brokers, one of which dies with everybody on it: each event places a part, and they follow one another."""
+    crowd = Crowd(path)
+    service, living = crowd.service, crowd.service.state.living
+    await service.register("b0", Registration("1", "http://b0.invalid:1"))
+    await asyncio.gather(*(service.place(user, PlacementRequest()) for user in USERS))
+    await service.register("b1", Registration("1", "http://b1.invalid:1"))
+    crowd.written()
+
+    await service.handle(events.BrokerRemoved("b0"))
+    left, begun = len(crowd.at("b0")), crowd.written()["user"]
+    assert (left + begun, living.is_housing) == (len(USERS), True)
+    assert begun <= len(USERS) // 4, "others have their turn"
+    asking = crowd.at("b0")[-1]
+    assert (await service.place(asking, PlacementRequest())).broker == "b1", "who asks does not wait"
+    running = asyncio.create_task(service.run())
+    async with asyncio.timeout(20):
+        while crowd.at("b0"):
+            await asyncio.sleep(0.01)
+    running.cancel()
+    await service.settled()
+    assert sorted(one.user for one in await crowd.obey("b1") if isinstance(one, Adopt)) == sorted(USERS)
+    await service.tick(0.25)
+    assert not living.is_housing
+    service.state.check_invariants()
+    await crowd.end()
+
+
+def test_whom_a_dead_broker_leaves_are_placed_in_parts(tmp_path: Path):
+    asyncio.run(rescue(tmp_path / "coordinator.db"))
