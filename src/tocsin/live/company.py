@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Mapping
+from typing import Any
 
 from tocsin.errors import TocsinError, Unavailable
 from tocsin.live.experiment import Experiment
 from tocsin.live.handover import Handover
-from tocsin.live.notes import Notes, Sample
+from tocsin.live.notes import Notes, Past, Sample
 from tocsin.live.person import Person
 from tocsin.live.world import KEPT, System, World
 from tocsin.policies.base import Point
@@ -38,11 +40,13 @@ class Company:
         self._problems: list[str] = []
         self._samples: list[Sample] = []
         self._began_at = 0.0
+        self._past: list[Past] = []
 
     async def begin(self) -> None:
         placement, _, scheme = self.label.partition(" ")
         await self._system.ask("PUT", "/policies", self._experiment.policies(placement, scheme))
         self._began_at = time.time()
+        self._past = [(b["load"]["model_in_per_s"], b["load"]["model_out_per_s"]) for b in await self._brokers()]
 
     def act(self, event: Event) -> None:
         """Have somebody do what the scenario says, one thing after the other for each."""
@@ -61,10 +65,16 @@ class Company:
         task.add_done_callback(self._tasks.discard)
 
     async def sample(self, run_s: float, progress: float) -> None:
+        """Loads are averages that fade: of what an earlier run left in them, we know how much is still there."""
+        now, told = time.time(), await self._brokers()
+        rest = math.exp(-(now - self._began_at) / self._experiment.window_s)
+        past = [(received * rest, sent * rest) for received, sent in self._past]
+        self._samples.append(Sample.of(run_s, now, progress, told, past))
+
+    async def _brokers(self) -> list[dict[str, Any]]:
         found = (await self._system.ask("GET", "/brokers"))["brokers"]
         by_name = {broker["name"]: broker for broker in found}
-        told = [by_name[name] for name in self._system.brokers]
-        self._samples.append(Sample.of(run_s, time.time(), progress, told))
+        return [by_name[name] for name in self._system.brokers]
 
     async def notes(self, held_s: float) -> Notes:
         ask, people = self._system.ask, self._people.values()

@@ -20,6 +20,7 @@ from tocsin.policies.multistage.framework import Action
 from tocsin.policies.multistage.plan import Reason
 from tocsin.policies.multistage.snapshot import Floats, Ints
 
+Past = tuple[float, float]  # bytes a second in and out
 CHECK_S = 10  # of the city, between numbers of subscribers
 DONE = "done"
 
@@ -40,12 +41,16 @@ class Sample:
     online: list[int]
 
     @classmethod
-    def of(cls, t: float, at: float, progress: float, brokers: list[dict[str, Any]]) -> Sample:
+    def of(
+        cls, t: float, at: float, progress: float, brokers: list[dict[str, Any]], past: Sequence[Past] = ()
+    ) -> Sample:
+        """``past`` is what is left of an earlier run, by broker."""
         loads = [broker["load"] for broker in brokers]
+        received, sent = zip(*past, strict=True) if past else ([0.0] * len(loads),) * 2
         return cls(
             *(t, at, progress),
-            [load["model_in_per_s"] / progress for load in loads],
-            [load["model_out_per_s"] / progress for load in loads],
+            [max(0.0, load["model_in_per_s"] - old) / progress for load, old in zip(loads, received, strict=True)],
+            [max(0.0, load["model_out_per_s"] - old) / progress for load, old in zip(loads, sent, strict=True)],
             [broker["online"] for broker in brokers],
         )
 

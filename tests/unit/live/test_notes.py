@@ -42,6 +42,12 @@ def test_loads_are_told_by_second_of_the_city_however_slow_the_machine_was() -> 
     assert (trace.users == 4).all()
 
 
+def test_what_an_earlier_run_left_in_the_averages_is_not_of_this_one() -> None:
+    told = {"online": 0, "load": {"model_in_per_s": 40.0, "model_out_per_s": 90.0}}
+    sample = Sample.of(1.0, 1.0, 0.5, [told, told], [(30.0, 90.0), (50.0, 80.0)])
+    assert (sample.received, sample.sent) == ([20.0, 0.0], [0.0, 20.0])
+
+
 def test_only_moves_that_were_done_are_migrations_at_their_time_in_the_city() -> None:
     trace = _notes().trace(EXPERIMENT)
     assert np.flatnonzero(trace.moved).tolist() == [1200]
