@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from tocsin.errors import BadArgument
-from tocsin.lab.debs19.prototype import SPOTS
+from tocsin.lab.debs19.prototype import REPORTS, SPOTS
+from tocsin.lab.debs19.schemes import PROTOTYPE_BETA
 from tocsin.lab.debs19.simulation import KB
 from tocsin.policies.base import Point
 from tocsin.scenarios.city import DATASETS, Scenario, Timetable, channels
@@ -28,15 +29,16 @@ MOST = {"subscribers": 100_000, "reports": 10_000_000, "minutes": 1_440, "speed"
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """``reports`` come in ``minutes`` of the city; ``beta`` is in bytes a second of the city."""
+    """``reports`` come in ``minutes`` of the city; ``beta`` is in bytes a second of the city, and unset it is the
+    simulation's, by the number of reports."""
 
     subscribers: int = 400
-    reports: int = 10_000
+    reports: int = REPORTS
     minutes: float = 30.0
     speed: float = 20.0
     period_speed: float = 2.0
     alpha: float = 0.05
-    beta: float = 0.5 * KB
+    beta: float | None = None
     gamma: float = 0.3
     check_s: float = 0.5  # of the run
     spots: tuple[Point, ...] = SPOTS
@@ -47,6 +49,11 @@ class Experiment:
         for name, most in MOST.items():
             if not 0 < getattr(self, name) <= most:
                 raise BadArgument(f"{name} of the experiment", f"above 0, at most {most:,}", getattr(self, name))
+
+    @property
+    def floor(self) -> float:
+        """β and θ."""
+        return PROTOTYPE_BETA * self.reports / REPORTS if self.beta is None else self.beta
 
     @property
     def city_s(self) -> int:
@@ -93,7 +100,7 @@ class Experiment:
         return {"placement": {"name": PLACEMENTS[placement]}, "balancing": balancing}
 
     def thresholds(self) -> dict[str, str]:
-        floor = f"{self.beta * self.speed:g}"
+        floor = f"{self.floor * self.speed:g}"
         off = dict.fromkeys(("window_s", "cooldown_s", "rest_s", "least_gain"), "0")
         return off | {"alpha": f"{self.alpha:g}", "gamma": f"{self.gamma:g}", "beta": floor, "theta": floor}
 
@@ -101,7 +108,7 @@ class Experiment:
         """One line for readers of a figure."""
         return (
             f"{self.reports:,} reports, {self.speed:g} times faster, channel periods {self.period_speed:g} times; "
-            f"α = {self.alpha:g}, β = θ = {self.beta / KB:g} KB/s, γ = {self.gamma:g}; "
+            f"α = {self.alpha:g}, β = θ = {self.floor / KB:g} KB/s, γ = {self.gamma:g}; "
             f"check every {self.check_s * self.speed:.0f} s, "
             f"averages over {self.window_s * self.speed:.0f} s of the city"
         )

@@ -84,7 +84,7 @@ def reproduce(measured: Measured, experiment: Experiment, out: Path, figures: Se
     """Draw what was measured beside what the simulator makes of it, and hold the paper's claims against it."""
     runs = {label: [notes.trace(experiment) for notes in seeds] for label, seeds in measured.items()}
     seeds = range(len(next(iter(measured.values()))))
-    jobs = {label: job for label, job in figures5to12.jobs().items() if label in runs}
+    jobs = {label: job for label, job in figures5to12.jobs(experiment.reports).items() if label in runs}
     drawn, beside = out / "debs19-live", simulated.runs(jobs, seeds)
     files = figures5to12.draw(runs, drawn, tuple(figures) or NUMBERS, beside, f"Live: {experiment.told()}")
     files += cost.draw([notes for seeds in measured.values() for notes in seeds], drawn)

@@ -70,7 +70,7 @@ def test_the_coordinator_is_told_algorithm_1_and_nothing_that_we_add() -> None:
     told = EXPERIMENT.policies("NR", "SDM + GSH")
     assert told["placement"] == {"name": "nearest"}
     options = EXPERIMENT.thresholds()
-    assert options["beta"] == options["theta"] == f"{EXPERIMENT.beta * 30:g}"
+    assert options["beta"] == options["theta"] == f"{EXPERIMENT.floor * 30:g}"
     assert {options[name] for name in ("window_s", "cooldown_s", "rest_s", "least_gain")} == {"0"}
     migrate = {"name": "sdm", "options": {"stop_cov": "0.05"}}
     assert told["balancing"] == {"options": options, "migrate": migrate, "shuffle": {"name": "gsh"}}

@@ -20,6 +20,7 @@ from typing import Any
 from tocsin.lab import drawing
 from tocsin.lab.debs19 import measures
 from tocsin.lab.debs19.measures import each
+from tocsin.lab.debs19.prototype import REPORTS
 from tocsin.lab.debs19.schemes import Runs, prototyped
 from tocsin.lab.debs19.simulation import KB
 from tocsin.lab.jobs import Job
@@ -52,8 +53,9 @@ class Rows:
             yield row, kind, runs
 
 
-def jobs() -> dict[str, Job]:
-    return {f"{placed} {name}": prototyped(name, placed) for placed in PLACED for name in (*ALONE, *SHUFFLED)}
+def jobs(reports: int = REPORTS) -> dict[str, Job]:
+    names = (*ALONE, *SHUFFLED)
+    return {f"{placed} {name}": prototyped(name, placed, reports) for placed in PLACED for name in names}
 
 
 def labels(number: int) -> list[str]:

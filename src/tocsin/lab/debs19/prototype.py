@@ -38,6 +38,7 @@ RANGES: Ranges = {
     "subscribe_s": (1, WEEK_S),
     "drivers": (0, 1),
 }
+REPORTS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Prototype:
     """Every number of section 6.1.2."""
 
     subscribers: int = 400
-    reports: int = 10_000
+    reports: int = REPORTS
     duration_s: int = 1800
     login_s: int = 240
     subscribe_s: int = 240

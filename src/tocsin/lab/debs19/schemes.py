@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
-from tocsin.lab.debs19.prototype import Prototype
+from tocsin.lab.debs19.prototype import REPORTS, Prototype
 from tocsin.lab.debs19.simulation import KB, Simulation
 from tocsin.lab.engine import Pace
 from tocsin.lab.jobs import Job
@@ -83,6 +83,7 @@ def simulated(
     return Job(Simulation(), PLACEMENTS[placement], scheme(name, alpha, beta), 0, pace or Pace())
 
 
-def prototyped(name: str, placement: str) -> Job:
-    """A run of section 6.1, as seed 0 has it."""
-    return Job(Prototype(), PLACEMENTS[placement], scheme(name, PROTOTYPE_ALPHA, PROTOTYPE_BETA), 0)
+def prototyped(name: str, placement: str, reports: int = REPORTS) -> Job:
+    """A run of section 6.1, as seed 0 has it; with fewer reports, β is lower as well."""
+    beta = PROTOTYPE_BETA * reports / REPORTS
+    return Job(Prototype(reports=reports), PLACEMENTS[placement], scheme(name, PROTOTYPE_ALPHA, beta), 0)
