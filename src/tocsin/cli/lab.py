@@ -65,6 +65,8 @@ def run(
         raise BadArgument("what to run", f"debs19, {LIVE}, or a file that ends in .toml", what)
     if what != LIVE and (compress, reports, beside) != (None, None, 1):
         raise BadArgument("--compress, --reports, --beside", LIVE, what)
+    if what == LIVE and spark is not None:
+        raise BadArgument("--spark", "debs19 or a study, for a living system has its own", what)
     _check_out(out)
     with needs("lab"):
         import matplotlib  # noqa: F401

@@ -35,6 +35,10 @@ def test_a_study_prints_a_row_for_each_run(run, tmp_path):
         pytest.param(("debs19", "--figure", "4"), "one of 5, 6,", id="a figure that it does not make"),
         pytest.param(("debs19", "--seeds", "0"), "a number from 1 to", id="no seeds"),
         pytest.param(("my.toml", "--figure", "13"), "a paper", id="a figure of a study"),
+        pytest.param(("debs19-live", "--spark", "local"), "debs19 or a study", id="Spark for what has its own"),
+        pytest.param(("debs19", "--beside", "2"), "debs19-live", id="what only a living system can"),
+        pytest.param(("debs19-live", "--beside", "0"), "from 1 to 15", id="none of them"),
+        pytest.param(("debs19-live", "--compress", "0"), "speed of the experiment", id="time that stands still"),
     ],
 )
 def test_what_cannot_be_run_is_refused(run, arguments, told):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tocsin.jit import f64, i32, i64, kernel, ro, rw
+from tocsin.jit import f64, i32, i64, inlined, kernel, ro, rw
 
 Array = Any
 
@@ -43,6 +43,13 @@ def fill(
         levels[lightest] = loads[lightest] / capacities[lightest]
 
 
+@inlined
+def _price(level: float, kappa: float, tau: float) -> float:
+    """Of a byte a second more; a factor common to all prices does not matter, so they are around ``tau``."""
+    price: float = np.exp(max(-STEEPEST, min(STEEPEST, kappa * (level / tau - 1))))
+    return price
+
+
 @kernel(ro(i64), ro(i64), ro(i32), ro(f64), ro(f64), ro(f64), rw(i32), rw(i32), rw(f64), f64, f64)
 def restream(
     order: Array,
@@ -60,12 +67,12 @@ def restream(
     """Take each of ``order`` out, unless it is nowhere (-1), and put it where its cost times the price is least.
 
     The cost at j is what j would send and fetch more. The price grows exponentially with j's level; it is kept per
-    broker, since one step changes only two. A factor common to all prices does not matter, so they are around ``tau``.
+    broker, since one step changes only two.
     """
     m = len(loads)
     price, saved = np.empty(m), np.empty(m)
     for j in range(m):
-        price[j] = np.exp(max(-STEEPEST, min(STEEPEST, kappa * (loads[j] / capacities[j] / tau - 1))))
+        price[j] = _price(loads[j] / capacities[j], kappa, tau)
     for i in order:
         if weights[i] <= 0:
             continue
@@ -80,7 +87,7 @@ def restream(
                 counts[cell] -= 1
                 lost += rates[k] if counts[cell] > 0 else 2 * rates[k]
             loads[home] -= lost
-            price[home] = np.exp(max(-STEEPEST, min(STEEPEST, kappa * (loads[home] / capacities[home] / tau - 1))))
+            price[home] = _price(loads[home] / capacities[home], kappa, tau)
         for at in range(first, end):
             k = items[at]
             rate, row = rates[k], k * m
@@ -95,4 +102,4 @@ def restream(
             counts[items[at] * m + best] += 1
         loads[best] += 2 * weights[i] - saved[best]
         assigned[i] = best
-        price[best] = np.exp(max(-STEEPEST, min(STEEPEST, kappa * (loads[best] / capacities[best] / tau - 1))))
+        price[best] = _price(loads[best] / capacities[best], kappa, tau)
