@@ -24,8 +24,8 @@ class Http:
     )
     keep_alive: Seconds = duration(
         "20s",
-        "A connection without a request is closed after so long: later than clients do it themselves, whose next request "
-        "would be lost in one that just closes.",
+        "A connection without a request is closed after so long: later than clients do it themselves, whose next "
+        "request would be lost in one that just closes.",
         low="1s",
         high="1h",
     )
