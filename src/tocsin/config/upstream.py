@@ -45,6 +45,13 @@ class Upstream:
     )
     record_delay: Seconds = duration("50ms", "How long records wait for others to go with them.", low="0s", high="1m")
     record_batch: Bytes = size("1 MB", "Bytes of records sent to the data cluster in one request.", high="16 MB")
+    record_lines: int = integer(
+        10_000,
+        "Records sent to the data cluster in one request, and in one message of a subscriber; no more than its "
+        "`ingest.max_batch_records`.",
+        low=1,
+        high=100_000_000,
+    )
     record_pending: Bytes = size(
         "16 MB", "Bytes of records that wait for the data cluster; beyond it senders are told to wait.", high="10 GB"
     )

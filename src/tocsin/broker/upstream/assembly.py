@@ -153,7 +153,8 @@ class Sources:
         upstream = self._config.upstream
         return RecordOptions(
             f"{self._config.broker.name}-{self._incarnation}", upstream.record_delay, upstream.record_batch,
-            upstream.record_pending, upstream.record_give_up, upstream.backoff_min, upstream.backoff_max,
+            upstream.record_lines, upstream.record_pending, upstream.record_give_up, upstream.backoff_min,
+            upstream.backoff_max,
         )  # fmt: skip
 
     def _topic_options(self) -> TopicOptions:

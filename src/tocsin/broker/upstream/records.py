@@ -5,6 +5,7 @@ Rules kept here:
 * A dataset has one batch under way at a time; what comes meanwhile goes with the next, in the order it came.
 * A batch has an idempotency key of its own and is sent under it until the cluster answers or ``give_up_s`` has
   passed. Then its senders are told to try again; the cluster may have the records all the same.
+* A batch has at most ``batch_records``, as has a sender's message: the cluster refuses a longer one as a whole.
 * No more than ``max_pending_bytes`` wait in all; beyond it a sender is told when to come back.
 * Bytes and records are counted here, apart from the load of notifications.
 """
@@ -29,6 +30,7 @@ class RecordOptions:
     name: str
     delay_s: float
     batch_bytes: int
+    batch_records: int
     max_pending_bytes: int
     give_up_s: float
     backoff_min_s: float
@@ -69,6 +71,8 @@ class RecordForwarder:
         """How many the cluster accepted and rejected, once they are durable."""
         if not principal.may("ingest", dataset):
             raise Refused(f"the token does not allow records for {dataset!r}")
+        if len(records) > self._options.batch_records:
+            raise LimitExceeded("records in one message", self._options.batch_records)
         lines = [b" ".join(record.splitlines()) + b"\n" for record in records]
         if not lines:
             return 0, 0
@@ -120,10 +124,13 @@ class RecordForwarder:
         del self._queues[dataset]
 
     def _next(self, queue: _Queue) -> list[_Sent]:
-        batch = [queue.waiting.pop(0)]
-        size = batch[0].size
-        while queue.waiting and size + queue.waiting[0].size <= self._options.batch_bytes:
-            size += queue.waiting[0].size
+        batch, size, records, most = [], 0, 0, self._options
+        while queue.waiting:
+            sent = queue.waiting[0]
+            size, records = size + sent.size, records + len(sent.lines)
+            if batch and (size > most.batch_bytes or records > most.batch_records):
+                size -= sent.size
+                break
             batch.append(queue.waiting.pop(0))
         queue.size -= size
         if queue.size < self._options.batch_bytes:

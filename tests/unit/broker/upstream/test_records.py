@@ -24,7 +24,7 @@ class World:
         self.way = Way(self.cluster)
         self.client = ClusterClient("http://cluster", token, 5.0, self.way)
         chosen: dict[str, Any] = {
-            "delay_s": 0.02, "batch_bytes": 10_000, "max_pending_bytes": 20_000, "give_up_s": 5.0,
+            "delay_s": 0.02, "batch_bytes": 10_000, "batch_records": 100, "max_pending_bytes": 20_000, "give_up_s": 5.0,
             "backoff_min_s": 0.005, "backoff_max_s": 0.02,
         }  # fmt: skip
         self.forwarder = RecordForwarder(self.client, RecordOptions("north-1", **(chosen | options)))
@@ -62,6 +62,18 @@ def test_a_batch_is_bounded_by_bytes() -> None:
         await asyncio.gather(*(w.send(n) for n in range(10)))
         assert w.ids == list(range(10))
         assert all(len(body) <= 30 for body, _ in w.cluster.bodies)
+
+    run(story())
+
+
+def test_one_who_sends_too_many_records_harms_nobody_else() -> None:
+    async def story() -> None:
+        w = World(batch_records=3)
+        with pytest.raises(LimitExceeded, match="records in one message"):
+            await w.send(*range(4))
+        await asyncio.gather(w.send(1, 2), w.send(3, 4), w.send(5))
+        assert w.ids == [1, 2, 3, 4, 5]
+        assert [body.count(b"\n") for body, _ in w.cluster.bodies] == [2, 3]
 
     run(story())
 
