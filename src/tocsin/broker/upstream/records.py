@@ -124,7 +124,8 @@ class RecordForwarder:
         del self._queues[dataset]
 
     def _next(self, queue: _Queue) -> list[_Sent]:
-        batch, size, records, most = [], 0, 0, self._options
+        batch: list[_Sent] = []
+        size, records, most = 0, 0, self._options
         while queue.waiting:
             sent = queue.waiting[0]
             size, records = size + sent.size, records + len(sent.lines)
