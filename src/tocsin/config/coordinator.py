@@ -94,7 +94,9 @@ class Coordinator:
     max_subscriptions: int = integer(1_000, "Subscriptions kept of one user.", low=1, high=10**6)
     max_body_bytes: Bytes = size("16 MB", "Longest request body.", low="1 kB", high="1 GB")
     max_wait: Seconds = duration("30s", "How long a request for instructions waits at most.", low="0s", high="10m")
-    page_instructions: int = integer(500, "Instructions given in one answer.", low=1, high=100_000)
+    page_instructions: int = integer(
+        2_000, "Instructions given in one answer; a subscription that one names counts as another.", low=1, high=100_000
+    )
     max_instructions: int = integer(
         2_000_000,
         "Instructions that wait for one broker; beyond it the broker has to register again.",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from tocsin.protocol.coordination import Instruction
+from tocsin.protocol.coordination import Adopt, Instruction
 
 
 class Queue:
@@ -33,8 +33,15 @@ class Queue:
     def put(self, instruction: Instruction) -> None:
         self._waiting.append(instruction)
 
-    def after(self, number: int, count: int) -> Sequence[Instruction]:
-        """The first of those with higher numbers; the others have been carried out and are forgotten."""
+    def after(self, number: int, size: int) -> Sequence[Instruction]:
+        """The first of those with higher numbers, one at least and together no larger than ``size``; those before have
+        been carried out and are forgotten."""
         while self._waiting and self._waiting[0].number <= number:
             self._waiting.popleft()
-        return [self._waiting[i] for i in range(min(count, len(self._waiting)))]
+        found: list[Instruction] = []
+        for instruction in self._waiting:
+            size -= 1 + (len(instruction.subscriptions) if isinstance(instruction, Adopt) else 0)
+            if found and size < 0:
+                break
+            found.append(instruction)
+        return found

@@ -53,7 +53,7 @@ class ServiceOptions:
     tick_s: float = 0.25
     ticket_ttl_s: float = 300.0
     ask_timeout_s: float = 1.0
-    page_instructions: int = 500
+    page_instructions: int = 2_000
     max_instructions: int = 2_000_000
     balancing: BalancingOptions = field(default_factory=BalancingOptions)
 
