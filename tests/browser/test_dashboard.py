@@ -10,6 +10,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
+from tocsin.scenarios.city import City
+
 PAGES = ("/operator", "/city", "/me", "/lab")
 PHONE = {"width": 390, "height": 844}
 Opener = Callable[..., Any]
@@ -21,11 +23,11 @@ def settled(page: Any) -> None:
     expect(page.locator(".state")).not_to_have_text("connecting")
 
 
-def near(page: Any, kind: str = "fire") -> None:
-    """Subscribe to what happens around the origin."""
+def near(page: Any, kind: str = "fire", x: float = 100, y: float = 100) -> None:
+    """Subscribe to what happens around a place."""
     page.get_by_label("kind (string)").fill(kind)
-    page.locator("input[name=x]").fill("100")
-    page.locator("input[name=y]").fill("100")
+    page.locator("input[name=x]").fill(str(x))
+    page.locator("input[name=y]").fill(str(y))
     page.get_by_role("button", name="Subscribe").click()
     expect(page.locator("#mine li")).to_have_count(1)
 
@@ -81,6 +83,18 @@ def test_a_notification_appears_on_my_page_with_what_the_channel_adds(visit: Ope
     expect(card).to_contain_text("smoke over the harbour")
     expect(card).to_contain_text("Town hall")
     expect(card).to_contain_text("severity 4")
+    assert found.complaints == []
+
+
+def test_what_the_channel_adds_is_marked_on_the_map(visit: Opener, system: Any) -> None:
+    shelter = City.generate(1).shelters[0]
+    system.ask("dashboard", "PUT", "/api/city", {"seed": 1})
+    system.ask("cluster", "POST", "/datasets/Shelters/records", {"name": shelter.name, "x": shelter.x, "y": shelter.y})
+    found = visit("/me", system.token("fay", "subscribe:Near"))
+    near(found.page, "outage", shelter.x, shelter.y)
+    expect(found.page.locator("#no-map")).to_be_hidden()
+    system.report(40, "dark streets", "outage", shelter.x, shelter.y)
+    expect(found.page.locator("#marked")).to_contain_text(shelter.name)
     assert found.complaints == []
 
 

@@ -209,15 +209,13 @@ export class CityMap {
   #drawBase() {
     const context = this.#layers[0];
     const world = this.#world;
-    const [land, water, green, street, road] = isDark()
-      ? ["#131b1a", "#16303c", "#16291d", "#2b3735", "#465653"]
-      : ["#fbfaf6", "#cfe3ee", "#dfecd6", "#e3e0d8", "#c9c4b8"];
+    const [water, green, street, road] = isDark()
+      ? ["#16303c", "#16291d", "#2b3735", "#465653"]
+      : ["#cfe3ee", "#dfecd6", "#e3e0d8", "#c9c4b8"];
     this.#clear(context);
     const [left, bottom] = this.#origin();
     const factor = this.#factor();
     context.setTransform(factor, 0, 0, -factor, left, bottom);
-    context.fillStyle = land;
-    context.fillRect(0, 0, ...world.size_m);
     context.save();
     context.beginPath();
     context.rect(0, 0, ...world.size_m);
@@ -266,7 +264,7 @@ export class CityMap {
     context.textAlign = "center";
     context.lineJoin = "round";
     context.lineWidth = 3;
-    context.strokeStyle = isDark() ? "#131b1acc" : "#fbfaf6cc";
+    context.strokeStyle = drawn("land") + "cc";
     context.fillStyle = token("soft");
     for (const [name, x, y] of this.#world.districts) {
       const [px, py] = this.#at(x, y);
@@ -401,6 +399,9 @@ export class CityMap {
       if (label) {
         context.font = "600 12px system-ui, sans-serif";
         context.textAlign = "left";
+        context.strokeStyle = drawn("land") + "cc";
+        context.lineWidth = 4;
+        context.strokeText(label, px + 8, py + 4);
         context.fillText(label, px + 8, py + 4);
       }
     }

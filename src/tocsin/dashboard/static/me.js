@@ -3,18 +3,19 @@
 import { el, fill, plural, time, write } from "./format.js";
 import { parameterField, values } from "./form.js";
 import { CityMap } from "./map.js";
-import { card, gapCard, placeOf, short } from "./notice.js";
+import { card, gapCard, placeOf, sheltersOn, short } from "./notice.js";
 import { addresses, ask, claims, logIn, onTheme, open, say, setState, token } from "./shell.js";
 import { channel, connect, defaultId } from "./tocsin.js";
 
 const KEPT = 200;
-const LOOK_AGAIN_MS = 3_000;
+const LOOK_AGAIN_MS = 5_000;
 const byId = (id) => document.getElementById(id);
 const map = new CityMap(byId("my-map"), { onpick: pick });
 const held = new Map(); // id → {subscription, target}
 let channels = [];
 let session = null;
 let received = 0;
+let added = []; // marks of what the last notification's channel added to it
 let lastBroker = null;
 
 // --- the form -------------------------------------------------------------------------------------------------
@@ -50,7 +51,7 @@ function showPlace() {
   const fields = byId("subscribe").elements;
   const marks = [...held.values()].map(({ target }) => placeOf(target.arguments)).filter(Boolean);
   if (fields.x?.value && fields.y?.value) marks.push({ x: Number(fields.x.value), y: Number(fields.y.value), radius: Number(fields.radius?.value ?? 0), label: "here" });
-  map.setMarks(marks);
+  map.setMarks([...marks, ...added]);
 }
 
 async function subscribe(event) {
@@ -105,6 +106,9 @@ function told({ payload }, target) {
   received += 1;
   put(card(payload, target));
   write(byId("counted"), plural(received, "notification"));
+  added = sheltersOn(map.world, payload);
+  write(byId("marked"), added.length ? `Marked: ${added.map(({ name }) => name).join("; ")}.` : "");
+  showPlace();
   const place = placeOf(payload);
   if (place) map.addReports({ reports: [[payload.report_id ?? received, payload.kind ?? "", payload.severity ?? 1, place.x, place.y, payload.radius ?? 300]] });
 }
@@ -153,23 +157,33 @@ function heard(state, detail) {
 }
 
 function noteLink(text) {
+  if (byId("link").firstChild?.lastChild.textContent === text) byId("link").firstChild.remove(); // once is enough
   byId("link").prepend(el("li", {}, el("time", {}, time(Date.now() / 1000)), el("span", {}, text)));
   while (byId("link").children.length > 50) byId("link").lastChild.remove();
 }
 
-/** Once there is a channel, those are the ones to choose from. */
-async function findChannels() {
-  channels = (await ask("/api/channels")).channels;
-  showChannels();
-  if (!channels.length) setTimeout(() => findChannels().catch((problem) => write(byId("problem"), problem.message)), LOOK_AGAIN_MS);
+/** Channels to choose from and a city to show may come later than this page. */
+async function look() {
+  if (!channels.length) {
+    channels = (await ask("/api/channels")).channels;
+    showChannels();
+  }
+  if (!map.world) {
+    const { world } = await ask("/api/city");
+    byId("no-map").hidden = world !== null;
+    if (world !== null) map.setWorld(world);
+    showPlace();
+  }
+  if ((!channels.length || !map.world) && !addresses.replay) setTimeout(() => look().catch(() => {}), LOOK_AGAIN_MS);
 }
 
 async function start() {
-  await findChannels();
-  const { world } = await ask("/api/city");
-  byId("no-map").hidden = world !== null;
-  if (world !== null) map.setWorld(world);
-  showPlace();
+  await look();
+  if (addresses.replay) {
+    write(byId("no-channels"), "This is a recording: it has no brokers that anybody could subscribe at.");
+    setState("", "a recording");
+    return;
+  }
   session = await connect({ coordinator: addresses.coordinator, token: token(), user: claims().sub ?? "local", onstate: heard, settings: { backoffMaxMs: 5_000 } });
   byId("subscribe-button").disabled = false;
   for (const { id, target } of await session.held()) if (target.kind === "channel") await add(target, id).catch((problem) => say(problem.message, { isBad: true }));

@@ -40,5 +40,14 @@ export function placeOf(found) {
   return { x: found.x, y: found.y, radius: typeof found.radius === "number" ? found.radius : 0 };
 }
 
+/** The shelters that a notification names as marks on the map, the nearest with its name. */
+export function sheltersOn(world, found) {
+  const named = Array.isArray(found?.shelters) ? found.shelters : [];
+  return named.flatMap(({ name }, at) => {
+    const [, x, y] = world?.shelters.find(([known]) => known === name) ?? [];
+    return x === undefined ? [] : [{ x, y, name, label: at === 0 ? name.split(",")[0] : "" }];
+  });
+}
+
 /** Arguments in one line. */
 export const short = (args) => (Array.isArray(args) ? args.join(", ") : Object.entries(args).map(([name, value]) => `${name} ${value}`).join(", "));
