@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from tocsin.lab.claims import Claim, read
-from tocsin.lab.debs19 import figure13, figure14, figures5to12, measures, others, prototype_claims
+from tocsin.lab.debs19 import figure13, figure14, figures5to12, measures, others, prototype_claims, sections
 from tocsin.lab.jobs import Job
 from tocsin.lab.trace import Trace
 from tocsin.policies.multistage.framework import Action
@@ -25,8 +25,7 @@ from tocsin.policies.multistage.ldm import Ldm
 from tocsin.policies.multistage.sdm import Sdm
 
 SEED = 1
-PAPERS = Path(__file__).parents[2] / "papers"
-REPORT = [claim for claim in read(PAPERS / "report.json") if claim.paper == "debs19"]
+REPORT = [claim for claim in read(Path(__file__).parents[2] / "papers" / "report.json") if claim.paper == "debs19"]
 DIFFERS = {
     "Migrating a subscriber is lightweight",
     "The shuffle reconfigures quickly",
@@ -66,16 +65,37 @@ def test_claims_agree_but_for_those_that_we_do_not_find(runs: Runs, part) -> Non
     assert {(claim.section, claim.claim) for claim in found} <= {(claim.section, claim.claim) for claim in REPORT}
 
 
+@pytest.fixture(scope="module")
+def drawn(runs: Runs, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("debs19")
+    for part in (figures5to12, figure13, figure14):
+        part.draw(runs, out)
+    return out
+
+
 @pytest.mark.parametrize("number", range(5, 15))
-def test_every_figure_has_a_picture_numbers_and_a_claim(number: int) -> None:
-    assert (PAPERS / "debs19" / f"figure{number:02d}.png").stat().st_size > 0
+def test_every_figure_has_a_picture_numbers_and_a_claim(drawn: Path, number: int) -> None:
+    assert (drawn / f"figure{number:02d}.png").stat().st_size > 10_000
     assert any(str(number) in re.findall(r"\d+", claim.section.partition("fig.")[2]) for claim in REPORT)
-    if number in figures5to12.NUMBERS:
-        table = "figures05-09.csv" if number in figures5to12.OVER_TIME else "figures06-12.csv"
-        with (PAPERS / "debs19" / table).open() as file:
-            assert set(figures5to12.labels(number)) <= {row["scheme"] for row in csv.DictReader(file)}
-    else:
-        assert (PAPERS / "debs19" / f"figure{number}.csv").stat().st_size > 0
+    tables = {True: "figures05-09.csv", False: "figures06-12.csv"}
+    is_city = number in figures5to12.NUMBERS
+    name = tables[number in figures5to12.OVER_TIME] if is_city else f"figure{number}.csv"
+    with (drawn / name).open() as file:
+        schemes = {row["scheme"] for row in csv.DictReader(file)}
+    assert set(figures5to12.labels(number)) <= schemes if is_city else len(schemes) > 2
+
+
+def test_what_the_paper_does_not_draw_has_a_picture_and_numbers(runs: Runs, tmp_path: Path) -> None:
+    picture, numbers = sections.draw(runs, tmp_path)
+    assert picture.stat().st_size > 10_000
+    with numbers.open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["section"] for row in rows} == {"3.1", "3.2", "5.1", "5.2", "6.2.2"}
+    waits = [float(row["value"]) for row in rows if row["section"] == "3.2"]
+    assert waits == [round(runs[f"sim {name} queued"][0].delay_s(480), 4) for name in ("No LB", "GSH")]
+    heights = [float(row["value"]) for row in rows if (row["section"], row["scheme"]) == ("5.2", "LDM")]
+    assert all(later <= sooner for sooner, later in pairwise(heights))
+    assert heights[-1] < 0.6 * heights[0]
 
 
 def test_3_1_sharing_makes_a_thousand_backend_of_200_000_frontend_subscriptions(runs: Runs) -> None:

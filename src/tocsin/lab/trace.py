@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -71,7 +72,7 @@ class Trace:
         """Those that were begun; the next may have come before all of its moves were made."""
         return [d for d in self.decided if d.moves and (action is None or d.action is action)]
 
-    @property
+    @cached_property
     def loads(self) -> Floats:
         """Bytes a second, by second and broker, averaged over the window before, or over what there is of it."""
         total = np.cumsum(np.vstack([np.zeros(self.received.shape[1]), self.received + self.sent]), axis=0)

@@ -19,7 +19,7 @@ from tocsin.lab.jobs import Job
 from tocsin.lab.trace import Trace
 from tocsin.policies.multistage.ldm import Ldm
 from tocsin.policies.multistage.load import LoadModel
-from tocsin.policies.multistage.plan import BalancingPolicy
+from tocsin.policies.multistage.plan import BalancingPolicy, Plan
 from tocsin.policies.multistage.sdm import Sdm
 from tocsin.policies.multistage.snapshot import Snapshot
 
@@ -126,17 +126,22 @@ def steps_that_lower(policy: BalancingPolicy) -> tuple[int, int]:
     A plan has net moves. They are the steps where nobody moves twice, as here; nearer to balance some do, and then net
     moves made one by one need not lower anything.
     """
-    world = Simulation(subscribers=2000).world(1)
-    near = np.argmin(np.hypot(*(world.homes[:, None, :] - np.array(world.brokers)).T), axis=0)
-    rates = Simulation().rate_kb_s * np.ones(world.q)
-    snapshot = Snapshot(*world.rows(world.duration_s), rates, near, np.ones(world.m))
-    plan, model = policy.plan(snapshot, Random(1), 0.0), LoadModel(snapshot)
-    held = 0
+    plan = stepped(policy)
+    model, held = LoadModel(plan.snapshot), 0
     for i, target in zip(plan.order.tolist(), plan.targets.tolist(), strict=True):
         before = _height(model)
         model.move(i, target)
         held += _height(model) < before
     return held, len(plan)
+
+
+def stepped(policy: BalancingPolicy) -> Plan:
+    """The plan that is looked at step by step; rates are KB/s, all the same."""
+    world = Simulation(subscribers=2000).world(1)
+    near = np.argmin(np.hypot(*(world.homes[:, None, :] - np.array(world.brokers)).T), axis=0)
+    rates = Simulation().rate_kb_s * np.ones(world.q)
+    snapshot = Snapshot(*world.rows(world.duration_s), rates, near, np.ones(world.m))
+    return policy.plan(snapshot, Random(1), 0.0)
 
 
 def _height(model: LoadModel) -> tuple[float, int]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from tocsin.errors import BadArgument
 from tocsin.lab import claims as report
 from tocsin.lab.claims import Claim
-from tocsin.lab.debs19 import figure13, figure14, figures5to12, others, prototype_claims
+from tocsin.lab.debs19 import figure13, figure14, figures5to12, others, prototype_claims, sections
 from tocsin.lab.debs19.schemes import Runs
 from tocsin.lab.jobs import Job, Runner, local
 from tocsin.lab.limits import check_seeds
@@ -42,6 +42,7 @@ def reproduce(out: Path, figures: Sequence[int] = (), seeds: int = 3, runner: Ru
         jobs |= part.jobs()
     found, drawn = runs(jobs, range(seeds), runner), out / "debs19"
     files = figures5to12.draw(found, drawn, city) if city else []
+    files += [] if figures else sections.draw(found, drawn)
     held = [] if figures else others.claims(found)
     held += prototype_claims.claims(found) if city else []
     for part in parts:
