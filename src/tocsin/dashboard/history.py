@@ -21,8 +21,9 @@ class BrokerPast(msgspec.Struct):
 
 
 class Past(msgspec.Struct):
-    """Columns have one entry a sample; live samples with a number above ``n`` go on from here."""
+    """Columns have one entry a sample, at most ``kept``; live samples with a number above ``n`` go on from here."""
 
+    kept: int
     n: int
     at: list[float]
     cov: list[float]
@@ -40,8 +41,8 @@ class Events:
         self._known: dict[Any, dict[str, Any]] = {}
 
     def note(self, newest_first: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Those that are new or have changed, oldest first."""
-        news = [one for one in reversed(newest_first) if self._known.get(one[self._id_of]) != one]
+        """Those that are new or have changed, oldest first; what is older than the newest ``kept`` is no news."""
+        news = [one for one in reversed(newest_first[: self._kept]) if self._known.get(one[self._id_of]) != one]
         for one in news:
             self._known[one[self._id_of]] = one
         for id in list(self._known)[: max(0, len(self._known) - self._kept)]:
@@ -57,6 +58,7 @@ class Events:
 class History:
     def __init__(self, length: int) -> None:
         self._samples: deque[Sample] = deque(maxlen=length)
+        self._length = length
         self.decisions, self.plans, self.moves = Events("at"), Events("id"), Events("id")
 
     @property
@@ -71,6 +73,7 @@ class History:
         names = dict.fromkeys(broker.name for sample in samples for broker in sample.brokers)
         rows = [{broker.name: broker for broker in sample.brokers} for sample in samples]
         return Past(
+            kept=self._length,
             n=self.last.n if self.last else 0,
             at=[round(sample.at, 2) for sample in samples],
             cov=[round(sample.figures.cov, 4) for sample in samples],

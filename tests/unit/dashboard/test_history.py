@@ -33,6 +33,18 @@ def test_news_are_what_is_new_or_has_changed() -> None:
     assert [one["id"] for one in events.all] == [2, 3]
 
 
+def test_what_is_listed_and_too_old_to_be_kept_is_told_once() -> None:
+    """A coordinator remembers more plans than the dashboard, and lists all of them every time."""
+    events, listed = Events("id", kept=2), [{"id": number} for number in (4, 3, 2, 1)]
+    assert [one["id"] for one in events.note(listed)] == [3, 4]
+    assert events.note(listed) == []
+    assert [one["id"] for one in events.note([{"id": 5}, *listed])] == [5]
+
+
+def test_a_page_is_told_how_many_samples_it_keeps() -> None:
+    assert History(7).past().kept == 7
+
+
 def test_a_page_that_opens_gets_all_that_is_remembered() -> None:
     history = History(5)
     news = history.moves.note([{"id": "m1"}])

@@ -3,7 +3,7 @@
 import { el } from "./format.js";
 
 const NUMBERS = new Set(["DOUBLE", "FLOAT", "INT", "INTEGER", "SMALLINT", "TINYINT"]);
-const KINDS = ["fire", "flood", "crash", "storm", "gas", "crime", "medical", "outage"];
+export const KINDS = ["fire", "flood", "crash", "storm", "gas", "crime", "medical", "outage"];
 const DEFAULTS = { radius: "1000", severity: "3" };
 
 /** `one` is a parameter as the cluster tells it. */

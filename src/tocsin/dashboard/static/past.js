@@ -3,10 +3,10 @@
 import { draw } from "./charts.js";
 import { colourOf, token } from "./palette.js";
 
-const KEPT = 900;
-
+/** As many samples as the dashboard itself keeps; a broker that is in none of them any more is forgotten. */
 export class Past {
   n = 0;
+  kept = 0;
   at = [];
   cov = [];
   maximum = [];
@@ -14,7 +14,7 @@ export class Past {
   brokers = new Map(); // name → {bytes_in, bytes_out, online}
 
   begin(found) {
-    Object.assign(this, { n: found.n, at: found.at.map(dated), cov: found.cov, maximum: found.maximum, mean: found.mean });
+    Object.assign(this, { n: found.n, kept: found.kept, at: found.at.map(dated), cov: found.cov, maximum: found.maximum, mean: found.mean });
     this.brokers = new Map(Object.entries(found.brokers));
   }
 
@@ -30,12 +30,15 @@ export class Past {
     for (const [name, columns] of this.brokers) {
       for (const column of Object.keys(columns)) columns[column].push(now.get(name)?.[column] ?? 0);
     }
-    if (this.at.length > KEPT) this.#shorten();
+    while (this.at.length > this.kept) this.#shorten(now);
   }
 
-  #shorten() {
+  #shorten(now) {
     for (const column of [this.at, this.cov, this.maximum, this.mean]) column.shift();
-    for (const columns of this.brokers.values()) for (const column of Object.values(columns)) column.shift();
+    for (const [name, columns] of this.brokers) {
+      for (const column of Object.values(columns)) column.shift();
+      if (!now.has(name) && Object.values(columns).every(isEmpty)) this.brokers.delete(name);
+    }
   }
 
   names() {
@@ -62,4 +65,5 @@ export function drawPast(past) {
 }
 
 const dated = (at) => new Date(at * 1000);
+const isEmpty = (column) => column.every((value) => value === 0);
 const zeros = (length) => new Array(length).fill(0);
