@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 
@@ -25,6 +26,16 @@ def read(text: str, wanted: frozenset[str]) -> dict[str, float]:
 
 def _read(text: str, wanted: frozenset[str]) -> Iterator[tuple[str, float]]:
     for name, labels, value in _LINE.findall(text):
-        if name in wanted:
+        number = _number(value) if name in wanted else None
+        if number is not None:
             channel = dict(_LABEL.findall(labels)).get("channel")
-            yield (f"{name} {channel}" if channel else name), float(value)
+            yield (f"{name} {channel}" if channel else name), number
+
+
+def _number(text: str) -> float | None:
+    """None for what cannot be counted with."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None

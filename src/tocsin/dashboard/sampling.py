@@ -1,7 +1,7 @@
 """Once a second: ask the coordinator, the data cluster and the brokers how they are, and make a sample of it.
 
-The sampler reads with a token of its own that may ``read`` and nothing else. What does not answer is told as a
-problem; the rest of the sample stands.
+The sampler reads with a token of its own that may ``read`` and nothing else. What does not answer, or answers what
+nobody can read, is told as a problem; the rest of the sample stands.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import httpx
 import msgspec
 
 from tocsin.config import Dashboard
-from tocsin.dashboard import exposition
+from tocsin.dashboard import answers, exposition
 from tocsin.dashboard.alerts import Budgets, Watch
 from tocsin.dashboard.counting import Growth
 from tocsin.dashboard.history import History
@@ -62,13 +62,13 @@ class Sampler:
     async def sample(self) -> Sample:
         self._problems, self._n, at = [], self._n + 1, time.time()
         found = await asyncio.gather(
-            self._ask(self._coordinator, "/brokers"),
-            self._now_and_then("/policies"),
-            self._ask(self._coordinator, f"/decisions?limit={SHOWN_DECISIONS}"),
-            self._now_and_then("/plans"),
-            self._ask(self._coordinator, f"/moves?limit={SHOWN_MOVES}"),
-            self._ask(self._cluster, "/status"),
-            self._ask(self._cluster, "/channels"),
+            self._ask(self._coordinator, "/brokers", answers.Brokers),
+            self._now_and_then("/policies", dict[str, Any]),
+            self._ask(self._coordinator, f"/decisions?limit={SHOWN_DECISIONS}", answers.Decisions),
+            self._now_and_then("/plans", answers.Plans),
+            self._ask(self._coordinator, f"/moves?limit={SHOWN_MOVES}", answers.Moves),
+            self._ask(self._cluster, "/status", answers.Status),
+            self._ask(self._cluster, "/channels", answers.Channels),
             self._counters(self._cluster, exposition.CLUSTER),
         )
         known, policies, decisions, plans, moves, status, channels, counted = found
@@ -98,38 +98,49 @@ class Sampler:
         placed: dict[str, str] = {}
         after: str | None = ""
         while after is not None:
-            page = await self._ask(self._coordinator, "/assignments", limit=10_000, after=after)
+            page = await self._ask(self._coordinator, "/assignments", answers.Assignments, limit=10_000, after=after)
             if page is None:
                 break
             placed |= {one["user"]: one["broker"] for one in page["assignments"] if one["online"] and one["broker"]}
             after = page["next"]
         return placed
 
-    async def _ask(self, url: str, path: str, **query: Any) -> Any:
+    async def _ask(self, url: str, path: str, form: Any, **query: Any) -> Any:
+        """The whole answer, where it has at least what ``form`` has."""
         body = await self._get(url, path, **query)
-        return None if body is None else msgspec.json.decode(body)
+        if body is None:
+            return None
+        try:
+            msgspec.json.decode(body, type=form)
+            return msgspec.json.decode(body)
+        except (msgspec.MsgspecError, RecursionError, UnicodeError) as problem:
+            self._tell(url, f"answered something else than {path.partition('?')[0]} is ({problem}).")
+            return None
 
-    async def _now_and_then(self, path: str) -> Any:
+    async def _now_and_then(self, path: str, form: Any) -> Any:
         """What costs the coordinator more than it changes; the last answer in between."""
         if self._n % SELDOM == 1 or self._kept.get(path) is None:
-            self._kept[path] = await self._ask(self._coordinator, path)
+            self._kept[path] = await self._ask(self._coordinator, path, form)
         return self._kept[path]
 
     async def _counters(self, url: str, wanted: frozenset[str]) -> dict[str, float]:
         body = await self._get(url, "/metrics")
-        return exposition.read(body.decode(), wanted) if body else {}
+        return exposition.read(body.decode(errors="replace"), wanted) if body else {}
 
     async def _get(self, url: str, path: str, **query: Any) -> bytes | None:
-        part = "coordinator" if url == self._coordinator else "data cluster" if url == self._cluster else "broker"
         try:
             answer = await self._client.get(url + path, params=query or None)
-        except httpx.HTTPError as problem:
-            self._problems.append(f"The {part} at {url} does not answer ({type(problem).__name__}).")
+        except (httpx.HTTPError, httpx.InvalidURL) as problem:
+            self._tell(url, f"does not answer ({type(problem).__name__}).")
             return None
         if answer.status_code != 200:
-            self._problems.append(f"The {part} at {url} answered {answer.status_code}.")
+            self._tell(url, f"answered {answer.status_code}.")
             return None
         return answer.content
+
+    def _tell(self, url: str, what: str) -> None:
+        part = "coordinator" if url == self._coordinator else "data cluster" if url == self._cluster else "broker"
+        self._problems.append(f"The {part} at {url} {what}")
 
     async def _count(self, at: float, listed: Sequence[dict[str, Any]], cluster: dict[str, float]) -> None:
         """Rates and losses follow from counters of the cluster and of brokers that serve."""

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import httpx
+import pytest
 
 from tocsin.config import Dashboard
 from tocsin.dashboard.samples import Sample
@@ -88,6 +89,37 @@ def test_who_does_not_answer_is_told_and_the_rest_stands() -> None:
     assert [broker.name for broker in sample.brokers] == ["b1"]
     assert sample.problems == ["The data cluster at http://d answered 503."]
     assert [alert.id for alert in sample.alerts] == ["cluster"]
+
+
+@pytest.mark.parametrize(
+    ("url", "found"),
+    [
+        ("http://c/brokers", "<html>somebody else's page</html>"),
+        ("http://c/brokers", {"items": []}),
+        ("http://c/brokers", {"brokers": [{"name": "b1"}]}),
+        ("http://c/brokers", "[" * 100_000),
+        ("http://c/policies", []),
+        ("http://c/decisions", {"decisions": [{"at": "now"}]}),
+        ("http://c/plans", {"plans": [5]}),
+        ("http://c/moves", {"moves": None}),
+        ("http://d/status", {"ready": "yes"}),
+        ("http://d/channels", {"channels": [CHANNEL | {"lag_s": None}]}),
+    ],
+)
+def test_an_answer_that_nobody_can_read_is_told_and_the_rest_stands(url: str, found: Any) -> None:
+    (sample,) = asyncio.run(sampled(answers(0.0, 0.0) | {url: found}))
+    (problem,) = sample.problems
+    assert problem.startswith(f"The {'coordinator' if 'c/' in url else 'data cluster'} at {url[:8]} answered something")
+    assert len(sample.brokers) + len(sample.channels) >= 1
+
+
+def test_a_broker_at_an_impossible_address_or_with_impossible_counts_is_told_like_the_others() -> None:
+    odd = BROKER | {"name": "b2", "url": "http://☃"}
+    metrics = "tocsin_broker_shed_total NaN\ntocsin_broker_gaps_total +Inf\ntocsin_broker_deliveries_total many\n"
+    told = answers(0.0, 0.0) | {"http://c/brokers": {"brokers": [BROKER, odd]}, "http://b1/metrics": metrics}
+    (sample,) = asyncio.run(sampled(told))
+    assert [(one.name, one.lost, one.deliveries_per_s) for one in sample.brokers] == [("b1", 0, 0.0), ("b2", 0, 0.0)]
+    assert sample.problems == ["The broker at http://☃ does not answer (InvalidURL)."]
 
 
 def test_nobody_is_there() -> None:
