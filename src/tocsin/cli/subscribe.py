@@ -42,7 +42,7 @@ def subscribe(
     The subscription stays when the command ends, and goes on where it stopped when the command is run again, unless
     --end is given. Gaps are told on standard error, with --json among the notifications.
 
-    Example: tocsin subscribe Near kind=fire x=120.0 y=80.0
+    Example: tocsin subscribe Near kind=fire x=0 y=0 radius=500
     """
     chosen = settings(config, sets, {"cluster.data_dir": data_dir}).config
     target = parse_target(name, arguments or [], is_topic=is_topic)

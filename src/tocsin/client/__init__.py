@@ -1,7 +1,7 @@
 """The client: subscribe, publish, send records; come back, catch up and move without the application's help.
 
 async with connect(coordinator="http://127.0.0.1:8440", token=token) as session:
-    async for item in session.subscribe(channel("Near", kind="fire", x=120.0, y=80.0)):
+    async for item in session.subscribe(channel("Near", kind="fire", x=0, y=0, radius=500)):
         if isinstance(item, Gap):
             print("missed", item.count, item.reason)
         else:

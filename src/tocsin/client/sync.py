@@ -1,7 +1,7 @@
 """The client without asyncio: a session whose loop runs in a thread of its own.
 
 with connect(broker="http://127.0.0.1:8430", token=token) as session:
-    for item in session.subscribe(channel("Near", kind="fire", x=120.0, y=80.0)):
+    for item in session.subscribe(channel("Near", kind="fire", x=0, y=0, radius=500)):
         print(item)
 """
 
