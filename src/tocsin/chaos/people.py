@@ -12,7 +12,9 @@ from tocsin.config import Client
 from tocsin.errors import TocsinError
 from tocsin.protocol.targets import Target
 
-SETTINGS = Client(connect_timeout=60.0, subscribe_timeout=60.0, backoff_min=0.1, backoff_max=1.0, login_timeout=5.0)
+SETTINGS = Client(  # patient: on a busy machine a killed cluster is away for minutes
+    connect_timeout=300.0, subscribe_timeout=300.0, backoff_min=0.1, backoff_max=1.0, login_timeout=5.0
+)
 _EXCUSES = {"slow", "retention"}  # more is published than is kept for those who do not read it
 
 
