@@ -46,8 +46,8 @@ def run(
         str | None,
         typer.Option(
             metavar="MASTER",
-            help="Run beside each other on Spark: local[4]; none is not to.",
-            show_default=f"local\\[*] for a study of {MANY_RUNS} runs or more, if Spark is installed",
+            help="Spark on which runs go beside each other, such as local[4]; none runs one after the other.",
+            show_default=f"local[*] for a study of {MANY_RUNS} runs or more, if Spark is installed",
         ),
     ] = None,
     compress: Annotated[

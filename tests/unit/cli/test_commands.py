@@ -323,3 +323,16 @@ def test_channels_have_the_columns_of_show_channels(run, cluster):
     cluster.on("GET", "/channels", {"channels": [{"name": "ByKind", "lag_s": 0.25}]})
     listed = run("channel", "list", "--url", cluster.url).stdout
     assert all(word in listed for word in ("channel", "ByKind", "lag_s", "0.25"))
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        (["dashboard"], "What somebody may do there is decided by that token"),
+        (["lab", "run"], "With debs19-live they are measured on a cluster"),
+        (["lab", "run"], "[default: (local[*] for a study"),
+    ],
+)
+def test_help_is_wrapped_by_the_terminal_alone(run, command, sentence, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    assert sentence in run(*command, "--help").stdout
