@@ -58,6 +58,7 @@ class ClusterClient:
     ) -> None:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self.url, self._sleep, self._kind = url.rstrip("/"), sleep, kind
+        self._timeout_s = timeout_s
         self._http = httpx.Client(
             base_url=self.url, headers=headers, timeout=timeout_s, transport=transport, verify=tls or True
         )
@@ -107,7 +108,8 @@ class ClusterClient:
         try:
             response = self._http.request(method, path, **content)
         except httpx.TimeoutException:
-            raise Unavailable(f"the {self._kind} at {self.url} did not answer in time") from None
+            waited = f"did not answer within {self._timeout_s:g} s"
+            raise Unavailable(f"the {self._kind} at {self.url} {waited}; it may still do what was asked") from None
         except (httpx.TransportError, httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             hint = f"start one with 'tocsin {self._kind}' or name it with {_NAMED[self._kind]}"
             raise Unavailable(f"no {self._kind} answers at {self.url} ({_short(error)}); {hint}") from None

@@ -1,3 +1,5 @@
+import socket
+
 import pytest
 
 from tocsin.cli.http import MAX_ATTEMPTS, ClusterClient, ClusterProblem, connect, default_url
@@ -44,6 +46,13 @@ def test_something_else_at_the_address_is_recognised(cluster):
 def test_nobody_there_says_how_to_start_a_cluster(url):
     with pytest.raises(Unavailable, match="'tocsin cluster'"):
         ClusterClient(url, None).get("/status")
+
+
+def test_a_silent_cluster_is_told_with_how_long_it_was_waited_for():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        client = ClusterClient(f"http://127.0.0.1:{silent.getsockname()[1]}", None, timeout_s=0.2)
+        with client, pytest.raises(Unavailable, match=r"did not answer within 0\.2 s; it may still do what was asked"):
+            client.run("SHOW CHANNELS")
 
 
 def test_a_busy_cluster_is_asked_again_with_the_same_key_when_it_says(cluster):
