@@ -16,6 +16,8 @@ from tocsin.dashboard.sampling import Sampler
 from tocsin.dashboard.stage import Stage
 from tocsin.dashboard.telling import Speaker
 
+SHORTEST_S = 1.0  # a recording is not begun anew sooner, however short it is
+
 
 class Live:
     """``is_watched``: somebody looks at the map."""
@@ -76,6 +78,7 @@ class Playing:
             if moment.reports is not None:
                 await self._speaker.city(moment.reports)
             await self._sampled(moment.sample)
+        await asyncio.sleep(max(0.0, began + SHORTEST_S - time.monotonic()))
 
     async def _sampled(self, made: Sample) -> None:
         self._n += 1

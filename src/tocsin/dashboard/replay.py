@@ -11,15 +11,16 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.dashboard import city
 from tocsin.dashboard.city import Scene
 from tocsin.dashboard.samples import BrokerSample, ChannelSample, ClusterSample, Figures, Sample
-from tocsin.errors import BadArgument
+from tocsin.errors import BadArgument, Corrupt
 from tocsin.scenarios import recording
 from tocsin.scenarios.city.audience import user_name
 from tocsin.scenarios.recording import Event
@@ -35,6 +36,18 @@ POLICIES: dict[str, Any] = {
     "known_balancing": ["simsh"],
 }  # what is done to people here, as a coordinator would tell it
 Floats = NDArray[np.float64]
+
+
+class _Spot(TypedDict):
+    x: float
+    y: float
+
+
+class _Report(_Spot):
+    report_id: str
+    kind: str
+    severity: float
+    radius: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,34 +68,40 @@ class Replay:
             raise BadArgument("recording", "one of the city", about.get("scenario"))
         self._path = path
         self.brokers = tuple(f"broker_{number}" for number in range(1, brokers + 1))
-        self.scene = Scene(
-            seed=about["seed"],
-            size_m=tuple(about["size_m"]),
-            districts=about["districts"],
-            shelters=about["shelters"],
-            people=about["people"],
-        )
+        self.scene = _scene(path, about)
         self._spots = spots(brokers, self.scene.size_m)
 
     def moments(self) -> Iterator[Moment]:
         """From the beginning on."""
         crowd = _Crowd(self.scene.people, self._spots, self.brokers)
-        told: list[Event] = []
+        told: list[dict[str, Any]] = []
+        is_empty = True
         for event in recording.replay(self._path):
             if event.kind == "report":
-                told.append(event)
+                told.append(self._read(event, _Report))
             elif event.kind == "locations":
                 yield self._moment(event, crowd, told)
-                told = []
+                told, is_empty = [], False
+        if is_empty:
+            raise Corrupt(f"recording {self._path}: nobody is anywhere in it")
 
-    def _moment(self, event: Event, crowd: _Crowd, told: Sequence[Event]) -> Moment:
-        xy = np.array([(one["x"], one["y"]) for one in event.payload])
+    def _read(self, event: Event, form: Any) -> Any:
+        try:
+            return msgspec.convert(event.payload, form)
+        except msgspec.ValidationError as problem:
+            raise Corrupt(f"recording {self._path}: {event.kind} at {event.t:g} s: {problem}") from None
+
+    def _moment(self, event: Event, crowd: _Crowd, told: Sequence[dict[str, Any]]) -> Moment:
+        found = self._read(event, list[_Spot])
+        if not 0 < len(found) == self.scene.people:
+            raise Corrupt(f"recording {self._path}: expected {self.scene.people} people, found {len(found)}")
+        xy = np.nan_to_num(np.array([(one["x"], one["y"]) for one in found]))
         decisions = crowd.advance(event.t, xy, len(told))
         return Moment(
             event.t,
             city.people(event.t, xy[:, 0].tolist(), xy[:, 1].tolist(), self.scene.size_m),
             crowd.placed,
-            city.reports(event.t, [one.payload for one in told]) if told else None,
+            city.reports(event.t, told) if told else None,
             Sample(
                 0, 0.0, crowd.samples(), Figures(), [_channel(len(told))], ClusterSample(True, ""), POLICIES, decisions
             ),
@@ -151,6 +170,14 @@ class _Crowd:
             )
             for name, count, load, spot in zip(self._names, counts, self._loads, self._spots, strict=True)
         ]
+
+
+def _scene(path: Path, about: Mapping[str, Any]) -> Scene:
+    """The city that the recording was made in."""
+    try:
+        return msgspec.convert({name: about[name] for name in Scene.__struct_fields__}, Scene)
+    except (KeyError, msgspec.ValidationError) as problem:
+        raise Corrupt(f"recording {path}: its settings make no city: {problem}") from None
 
 
 def spots(count: int, size_m: tuple[float, float]) -> Floats:

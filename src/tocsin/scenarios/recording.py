@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
+import zlib
 from collections.abc import Iterable, Iterator
 from io import TextIOWrapper
 from pathlib import Path
@@ -17,6 +19,7 @@ from typing import IO, Any, NamedTuple, cast
 from tocsin.errors import Corrupt
 
 FORMAT, VERSION = "tocsin-recording", 1
+MAX_LINE = 150_000_000  # characters: where a million people are takes half of it
 
 
 class Event(NamedTuple):
@@ -65,22 +68,31 @@ def _header(path: str | Path, line: Any) -> dict[str, Any]:
         raise Corrupt(f"recording {path}: expected a first line with format {FORMAT!r}")
     if line.get("version") != VERSION:
         raise Corrupt(f"recording {path}: expected version {VERSION}, got {line.get('version')!r}")
-    return cast(dict[str, Any], line.get("about", {}))
+    settings = line.get("about", {})
+    if not isinstance(settings, dict):
+        raise Corrupt(f"recording {path}: expected settings by name in its first line, got {settings!r:.80}")
+    return settings
 
 
 def _event(path: str | Path, line: Any) -> Event:
-    if isinstance(line, list) and len(line) == 3 and isinstance(line[0], int | float) and isinstance(line[1], str):
+    if isinstance(line, list) and len(line) == 3 and _is_time(line[0]) and isinstance(line[1], str):
         return Event(*line)
     raise Corrupt(f"recording {path}: expected [t, kind, payload], got {line!r:.80}")
 
 
+def _is_time(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
 def _next_line(path: str | Path, file: IO[str]) -> Any:
     try:
-        text = file.readline()
+        text = file.readline(MAX_LINE)
         if text.endswith("\n"):
             return json.loads(text)
-    except (ValueError, EOFError, OSError) as problem:
+    except (ValueError, EOFError, OSError, RecursionError, zlib.error) as problem:
         raise Corrupt(f"recording {path}: {problem}") from problem
+    if len(text) == MAX_LINE:
+        raise Corrupt(f"recording {path}: expected lines of at most {MAX_LINE:,} characters")
     raise Corrupt(f"recording {path}: it stops before its end line")
 
 

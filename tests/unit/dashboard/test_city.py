@@ -1,16 +1,22 @@
 from __future__ import annotations
 
+import asyncio
 from base64 import b64decode
+from typing import Any
 
 import numpy as np
 import pytest
 
+from tocsin.config import Dashboard
 from tocsin.dashboard import city
+from tocsin.dashboard.feeding import Playing
 from tocsin.dashboard.replay import Replay, evenly
+from tocsin.dashboard.samples import Sample
 from tocsin.dashboard.stage import Stage
-from tocsin.errors import BadArgument
+from tocsin.errors import BadArgument, Corrupt
 from tocsin.scenarios import recording
 from tocsin.scenarios.city import Scenario
+from tocsin.scenarios.recording import Event
 
 
 def test_people_are_two_numbers_of_sixteen_bits_each() -> None:
@@ -53,6 +59,65 @@ def test_only_recordings_of_the_city_are_played(tmp_path) -> None:
     recording.record(tmp_path / "other.jsonl", [], {"scenario": "market"})
     with pytest.raises(BadArgument, match="one of the city"):
         Replay(tmp_path / "other.jsonl")
+
+
+ABOUT = {"scenario": "city", "seed": 1, "size_m": [3_000, 2_000], "districts": 3, "shelters": 5, "people": 2}
+SPOTS = [{"x": 1.0, "y": 2.0}, {"x": 3.0, "y": 4.0}]
+
+
+@pytest.mark.parametrize(
+    "odd", [{"seed": None}, {"size_m": "large"}, {"size_m": [1]}, {"people": 10**9}, {"districts": -1}]
+)
+def test_settings_that_make_no_city_are_told(tmp_path, odd) -> None:
+    recording.record(tmp_path / "odd.jsonl", [], ABOUT | odd)
+    with pytest.raises(Corrupt, match="make no city"):
+        Replay(tmp_path / "odd.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("events", "problem"),
+    [
+        ([], "nobody is anywhere"),
+        ([Event(0.0, "locations", [])], "expected 2 people, found 0"),
+        ([Event(0.0, "locations", SPOTS), Event(1.0, "locations", SPOTS[:1])], "expected 2 people, found 1"),
+        ([Event(0.0, "locations", 5)], "locations at 0 s"),
+        ([Event(0.0, "locations", [{"x": "a", "y": 1.0}])], "locations at 0 s"),
+        ([Event(0.0, "report", {"kind": "fire"}), Event(1.0, "locations", SPOTS)], "report at 0 s"),
+    ],
+)
+def test_a_recording_that_cannot_be_shown_says_why(tmp_path, events, problem) -> None:
+    recording.record(tmp_path / "odd.jsonl", events, ABOUT)
+    with pytest.raises(Corrupt, match=problem):
+        list(Replay(tmp_path / "odd.jsonl").moments())
+
+
+def test_a_recording_of_one_moment_is_not_played_without_a_pause(tmp_path) -> None:
+    recording.record(tmp_path / "short.jsonl", [Event(0.0, "locations", SPOTS)], ABOUT)
+    told = Mouth()
+
+    async def play() -> None:
+        playing = asyncio.create_task(Playing(Replay(tmp_path / "short.jsonl"), Dashboard(), Stage(), told).run())
+        await told.sampled.wait()
+        for _ in range(100):
+            await asyncio.sleep(0)
+        playing.cancel()
+
+    asyncio.run(play())
+    assert told.samples == 1
+
+
+class Mouth:
+    """Counts what pages would be told."""
+
+    def __init__(self) -> None:
+        self.samples, self.sampled = 0, asyncio.Event()
+
+    async def city(self, message: dict[str, Any]) -> None:
+        return
+
+    async def sample(self, sample: Sample) -> None:
+        self.samples += 1
+        self.sampled.set()
 
 
 def test_nobody_has_more_than_its_share() -> None:

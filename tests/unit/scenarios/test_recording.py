@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tocsin.errors import Corrupt
+from tocsin.scenarios import recording
 from tocsin.scenarios.recording import Event, about, record, replay
 
 EVENTS = [Event(0.0, "a", {"text": "größer"}), Event(0.5, "b", [1, 2.5, None]), Event(0.5, "end", None)]
@@ -42,6 +43,9 @@ def test_no_events_are_a_recording_too(tmp_path: Path) -> None:
         pytest.param(HEADER + '[0.0,"a",1]\n[1.0,"a"', "stops before its end", id="cut within a line"),
         pytest.param(HEADER + "nonsense\n", "Expecting value", id="not JSON"),
         pytest.param(HEADER + '["a",0.0,1]\n', r"expected \[t, kind, payload\]", id="not an event"),
+        pytest.param(HEADER + '[NaN,"a",1]\n', r"expected \[t, kind, payload\]", id="never"),
+        pytest.param("[" * 100_000 + "\n", "recursion", id="nested without end"),
+        pytest.param(HEADER.replace("{}", "[1]"), "expected settings by name", id="settings without names"),
         pytest.param(HEADER + '["end",2]\n', "expected 2 events, found 0", id="lines are missing"),
     ],
 )
@@ -56,4 +60,12 @@ def test_a_cut_archive_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl.gz"
     path.write_bytes(gzip.compress((HEADER + '[0.0,"a",1]\n' * 50).encode())[:-20])
     with pytest.raises(Corrupt, match=r"r\.jsonl\.gz"):
+        list(replay(path))
+
+
+def test_a_line_without_end_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "MAX_LINE", 1_000)
+    path = tmp_path / "r.jsonl.gz"
+    path.write_bytes(gzip.compress(b" " * 1_000_000))
+    with pytest.raises(Corrupt, match="at most 1,000 characters"):
         list(replay(path))
