@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from tocsin.dashboard.report import COLOURS
 from tocsin.scenarios.city.emergencies import KINDS
 
@@ -35,3 +37,52 @@ def test_pages_and_reports_give_brokers_the_same_colours(script: Script) -> None
 
 def test_the_form_proposes_the_kinds_of_the_city(script: Script) -> None:
     assert tuple(script('import { KINDS } from "./form.js"; const found = KINDS;')) == KINDS
+
+
+@pytest.mark.parametrize(
+    ("mark", "taken", "spot"),
+    [
+        pytest.param([100, 50], [], [108, 54], id="right of its mark"),
+        pytest.param([370, 50], [], [282, 54], id="left where it would be cut at the right"),
+        pytest.param([100, 50], [[120, 40, 200, 60]], [12, 54], id="left where another text is"),
+        pytest.param([60, 50], [[80, 46, 200, 60]], [20, 38], id="above where there is no room beside"),
+        pytest.param([390, 50], [[300, 46, 382, 60]], [317, 38], id="above, and not cut"),
+        pytest.param([60, 8], [[80, 0, 200, 14]], [20, 28], id="below at the upper edge"),
+        pytest.param([100, 50], [[0, 0, 400, 100]], [108, 54], id="over another text rather than cut"),
+    ],
+)
+def test_a_label_is_neither_cut_nor_written_over_another(
+    script: Script, mark: list[int], taken: list[list[int]], spot: list[int]
+) -> None:
+    """80 pixels of text in a box of 400 by 100."""
+    asked = f"beside({mark}, 80, [400, 100], {taken})"
+    assert script(f'import {{ beside }} from "./labels.js"; const found = {asked};') == spot
+
+
+def test_the_name_of_a_district_stays_within_the_map(script: Script) -> None:
+    found = script(
+        'import { centred } from "./labels.js"; const found = [5, 200, 398].map((x) => centred(x, 80, 400));'
+    )
+    assert found == [3, 160, 317]
+
+
+def test_a_place_on_the_screen_is_found_again_however_close_one_looks(script: Script) -> None:
+    found = script("""
+        import { View } from "./view.js";
+        const view = new View();
+        view.fit([10000, 8000], 500, 500);
+        const before = [view.at(0, 8000), view.metres(250, 250), view.metres(5, 5)];
+        view.zoom(2);
+        view.pan(-1000, 0);
+        const found = [...before, view.at(10000, 4000), view.metres(...view.at(9000, 5000))];
+    """)
+    assert found == [[0, 50], [5000, 4000], None, [500, 250], [9000, 5000]]
+
+
+def test_a_region_belongs_to_the_broker_with_most_people_there(script: Script) -> None:
+    found = script("""
+        import { busiest } from "./people.js";
+        const spots = new Uint16Array([0, 0, 1, 1, 2, 2, 65535, 65535, 65535, 0]);
+        const found = busiest(spots, new Uint8Array([1, 0, 1, 0, 255]), 2, 2, 2);
+    """)
+    assert found == [1, -1, -1, 0]

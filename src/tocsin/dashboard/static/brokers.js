@@ -1,6 +1,6 @@
 /** The table of brokers, and the way to empty one. */
 
-import { count, el, fill, perSecond, plural, rate } from "./format.js";
+import { byName, count, el, fill, perSecond, plural, rate } from "./format.js";
 import { colourOf } from "./palette.js";
 import { addresses, confirm, coordinator, say } from "./shell.js";
 
@@ -10,7 +10,7 @@ const rows = new Map();
 export function showBrokers(brokers) {
   const body = document.getElementById("brokers").tBodies[0];
   document.getElementById("no-brokers").hidden = brokers.length > 0;
-  const sorted = [...brokers].sort((a, b) => a.name.localeCompare(b.name, "en", { numeric: true }));
+  const sorted = [...brokers].sort((a, b) => byName(a.name, b.name));
   const most = Math.max(1, ...brokers.map(({ bytes_in, bytes_out }) => bytes_in + bytes_out));
   for (const name of [...rows.keys()]) if (!brokers.some((one) => one.name === name)) rows.delete(name);
   const wanted = sorted.map((one) => {
@@ -57,7 +57,7 @@ async function drain(name) {
   const online = Number(rows.get(name).online.dataset.online);
   const isWanted = await confirm({
     title: `Drain ${name}?`,
-    text: `${plural(online, "person")} online will be moved to the other brokers, and nobody new is placed there. They notice nothing. A drained broker serves again after it was restarted.`.replace("persons", "people"),
+    text: `${plural(online, "person", "people")} online will be moved to the other brokers, and nobody new is placed there. They notice nothing. A drained broker serves again after it was restarted.`,
     action: `Drain ${name}`,
   });
   if (!isWanted) return;

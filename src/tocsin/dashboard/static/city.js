@@ -1,13 +1,16 @@
 /** The city: who is where, at which broker, and what is reported. */
 
-import { count, decimal, el, fill, write } from "./format.js";
+import { byName, count, decimal, el, fill, write } from "./format.js";
 import { follow } from "./live.js";
 import { CityMap } from "./map.js";
-import { colourOf, numberOf } from "./palette.js";
+import { colourOf } from "./palette.js";
 import { onTheme, open, setState } from "./shell.js";
 
 const SHOWN_REPORTS = 30;
 const REGIONS_EVERY_MS = 3_000;
+const CLOSER = 1.4;
+const STEP_PX = 60;
+const ARROWS = { ArrowLeft: [STEP_PX, 0], ArrowRight: [-STEP_PX, 0], ArrowUp: [0, STEP_PX], ArrowDown: [0, -STEP_PX] };
 const byId = (id) => document.getElementById(id);
 const map = new CityMap(byId("city-map"));
 let brokers = [];
@@ -40,14 +43,14 @@ function move(message) {
 
 function place(message) {
   brokers = message.brokers;
-  map.place(message, numberOf);
+  map.place(message);
   showLegend();
 }
 
 function showLegend() {
   const counts = map.counts();
   byId("nobody").hidden = !map.world || counts.reduce((a, b) => a + b, 0) >= map.world.people;
-  const lines = brokers.map((name, at) => ({ name, people: counts[at] })).sort((a, b) => a.name.localeCompare(b.name, "en", { numeric: true }));
+  const lines = brokers.map((name, at) => ({ name, people: counts[at] })).sort((a, b) => byName(a.name, b.name));
   fill(byId("legend"), lines.map(({ name, people }) => el("li", {}, el("span", {}, el("span", { class: "chip", style: { "--c": colourOf(name) } }), name), el("span", {}, count(people)))));
 }
 
@@ -64,8 +67,13 @@ function report(message) {
 
 byId("layers").addEventListener("change", ({ target }) => map.show(target.name, target.checked));
 fill(document.querySelector(".zoom"),
-  el("button", { onclick: () => map.zoom(1.4), "aria-label": "Closer" }, "+"),
-  el("button", { onclick: () => map.zoom(1 / 1.4), "aria-label": "Farther away" }, "−"));
+  el("button", { onclick: () => map.zoom(CLOSER), "aria-label": "Closer", "aria-describedby": "map-keys" }, "+"),
+  el("button", { onclick: () => map.zoom(1 / CLOSER), "aria-label": "Farther away", "aria-describedby": "map-keys" }, "−"));
+document.querySelector(".zoom").addEventListener("keydown", (event) => {
+  if (!ARROWS[event.key]) return;
+  event.preventDefault();
+  map.pan(...ARROWS[event.key]);
+});
 onTheme(() => {
   map.redraw();
   showLegend();

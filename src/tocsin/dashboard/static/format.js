@@ -29,7 +29,10 @@ export const seconds = (value) => (value < 1 ? `${(value * 1000).toFixed(0)} ms`
 /** Unix seconds as time of day. */
 export const time = (at) => clock.format(new Date(at * 1000));
 
-export const plural = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
+export const plural = (number, noun, many = `${noun}s`) => `${count(number)} ${number === 1 ? noun : many}`;
+
+/** Names in order, broker_2 before broker_10. */
+export const byName = (a, b) => a.localeCompare(b, "en", { numeric: true });
 
 /** An element with attributes and children; texts are never read as markup. */
 export function el(tag, attributes = {}, ...children) {
@@ -44,7 +47,7 @@ export function el(tag, attributes = {}, ...children) {
   return made;
 }
 
-/** Put `children` in place of what is there, if they differ. */
+/** Put `children` in place of what is there. */
 export function fill(target, ...children) {
   target.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
 }

@@ -4,7 +4,7 @@ import { showBrokers } from "./brokers.js";
 import { drawPast, Past } from "./past.js";
 import { count, decimal, el, fill, milliseconds, perSecond, plural, rate, rateParts, seconds, time, write } from "./format.js";
 import { follow } from "./live.js";
-import { numberOf } from "./palette.js";
+import { numberAll } from "./palette.js";
 import { setUpPolicies, showPolicies } from "./policies.js";
 import { addresses, onTheme, open, setState } from "./shell.js";
 import * as words from "./words.js";
@@ -18,7 +18,7 @@ const events = new Map(); // id → {at, text, kind}
 let drawnAt = 0;
 
 function begin({ past: found }) {
-  Object.keys(found.brokers).sort(byName).forEach(numberOf);
+  numberAll(Object.keys(found.brokers));
   past.begin(found);
   events.clear();
   if (found.now) show(found.now);
@@ -140,8 +140,6 @@ function note(id, at, text, kind) {
 function collapsed(newest) {
   return newest.filter((one, at) => one.kind !== "nothing" || newest[at - 1]?.text !== one.text);
 }
-
-const byName = (a, b) => a.localeCompare(b, "en", { numeric: true });
 
 onTheme(() => {
   drawnAt = 0;

@@ -1,6 +1,7 @@
 /** The last minutes as columns, and the charts of them. */
 
 import { draw } from "./charts.js";
+import { byName } from "./format.js";
 import { colourOf, token } from "./palette.js";
 
 /** As many samples as the dashboard itself keeps; a broker that is in none of them any more is forgotten. */
@@ -42,7 +43,7 @@ export class Past {
   }
 
   names() {
-    return [...this.brokers.keys()].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+    return [...this.brokers.keys()].sort(byName);
   }
 }
 

@@ -1,0 +1,77 @@
+"""A recording on the pages: a dashboard alone, without a system."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tocsin.scenarios.city import Scenario
+from tocsin.system.ports import free_port
+from tocsin.system.process import PROGRAM, Process
+from tocsin.tokens import mint, read_secret
+
+PATIENCE_MS = 90_000
+COLOURED = """
+() => {
+  const { width, height } = document.querySelector("canvas.LAYER");
+  const pixels = document.querySelector("canvas.LAYER").getContext("2d").getImageData(0, 0, width, height).data;
+  return Array.from({ length: pixels.length / 4 }, (_, at) => pixels[4 * at + 3]).filter(Boolean).length;
+}
+"""
+GROUND = "document.querySelector('canvas.ground').toDataURL()"
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[Page]:
+    """The map, with nine people at three brokers."""
+    root, port = tmp_path_factory.mktemp("recorded"), free_port()
+    Scenario(people=9, subscribers=0, reports_per_s=20).record(root / "city.jsonl", 20)
+    options = [f"--replay={root / 'city.jsonl'}", "--brokers=3", f"--port={port}", f"--data-dir={root / 'data'}"]
+    url = f"http://127.0.0.1:{port}"
+    process = Process("dashboard", [*PROGRAM, "dashboard", *options], url, log=root / "dashboard.log")
+    try:
+        process.wait_ready()
+        token = mint(read_secret(root / "data" / "secret"), "eve", ["read", "topic:*"], 600)
+        page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
+        page.add_init_script(f"sessionStorage.setItem('tocsin.token', {json.dumps(token)})")
+        page.set_default_timeout(PATIENCE_MS)
+        page.goto(f"{url}/city")
+        yield page
+        page.context.close()
+    finally:
+        process.stop()
+
+
+def coloured(page: Page, layer: str) -> int:
+    found: int = page.evaluate(COLOURED.replace("LAYER", layer))
+    return found
+
+
+def test_people_regions_and_reports_are_on_the_map(recorded: Page) -> None:
+    expect(recorded.locator("#legend li")).to_have_count(3)
+    expect(recorded.locator("#reports li").first).to_contain_text("severity")
+    assert 0 < coloured(recorded, "people") <= 9 * 9
+    assert coloured(recorded, "regions") > 0
+    assert coloured(recorded, "marks") > 0
+
+
+def test_what_is_not_wanted_on_the_map_is_taken_from_it(recorded: Page) -> None:
+    recorded.get_by_label("People").uncheck()
+    recorded.wait_for_function(f"({COLOURED.replace('LAYER', 'people')})() === 0")
+    recorded.get_by_label("People").check()
+    recorded.wait_for_function(f"({COLOURED.replace('LAYER', 'people')})() > 0")
+
+
+def test_the_map_is_moved_without_a_pointer(recorded: Page) -> None:
+    whole = recorded.evaluate(GROUND)
+    recorded.get_by_role("button", name="Closer").press("Enter")
+    closer = recorded.evaluate(GROUND)
+    recorded.get_by_role("button", name="Closer").press("ArrowRight")
+    moved = recorded.evaluate(GROUND)
+    assert len({whole, closer, moved}) == 3
+    for _ in range(2):
+        recorded.get_by_role("button", name="Farther away").press("Enter")
+    assert recorded.evaluate(GROUND) == whole
