@@ -15,7 +15,7 @@ TWO := --numprocesses=2 --dist=loadfile
 WITH_JAVA := JAVA_HOME="$$($(PY) -m tocsin.java ensure --constraints constraints.txt)" && export JAVA_HOME &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench papers papers-live kills chaos kafka clean distclean
+.PHONY: help setup demo test check format bench papers papers-live kills chaos kafka browser screenshots clean distclean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -15,7 +15,7 @@ from tocsin.config import Config
 from tocsin.errors import BadArgument
 
 TIMEOUT_S = 900.0  # every policy on a million users takes minutes
-COLUMNS = ("policy", "max load", "ratio to bound", "cov", "total load", "moves", "ms", "ended")
+COLUMNS = ("policy", "max B/s", "ratio to bound", "cov", "total B/s", "moves", "ms", "ended")
 
 Policy = Annotated[
     str | None,
