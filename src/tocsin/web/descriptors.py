@@ -18,5 +18,5 @@ def allow_connections(count: int) -> None:
         allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
         if allowed < wanted:
-            told = "%d connections are configured, and the system allows %d open files: raise `ulimit -n`, or lower the setting"
+            told = "%d connections are configured, and the system allows %d open files; `ulimit -n` raises that"
             log.warning(told, count, allowed)
