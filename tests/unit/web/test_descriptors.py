@@ -25,4 +25,7 @@ def test_the_limit_is_raised_for_the_connections() -> None:
 
 
 def test_what_the_system_forbids_is_told() -> None:
-    assert told(1000, 800) == ["1000 connections are configured, and the system allows 800 open files; `ulimit -n` raises that", "288"]
+    assert told(1000, 800) == [
+        "1000 connections are configured, and the system allows 800 open files; `ulimit -n` raises that",
+        "288",
+    ]
