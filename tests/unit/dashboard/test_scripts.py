@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from tocsin.dashboard.pages import STATIC
 from tocsin.dashboard.report import COLOURS
 from tocsin.scenarios.city.emergencies import KINDS
 
@@ -86,3 +88,28 @@ def test_a_region_belongs_to_the_broker_with_most_people_there(script: Script) -
         const found = busiest(spots, new Uint8Array([1, 0, 1, 0, 255]), 2, 2, 2);
     """)
     assert found == [1, -1, -1, 0]
+
+
+def test_a_page_asks_again_until_somebody_answers_and_ends_where_it_is_refused(script: Script) -> None:
+    found = script("""
+        globalThis.sessionStorage = { getItem: () => null };
+        globalThis.location = { href: "http://h/" };
+        const headers = new Headers({ "content-type": "application/json" });
+        const answer = (status, body) => ({ ok: status < 400, status, headers, json: async () => body });
+        const answers = [null, answer(503, {}), answer(200, { position: "p" }), answer(403, { detail: "no" })];
+        globalThis.fetch = async () => answers.shift() ?? Promise.reject(new TypeError());
+        const { askPatiently } = await import("./shell.js");
+        let waits = 0;
+        const options = { againMs: 0, onwait: () => (waits += 1) };
+        const first = await askPatiently("/api/history", options);
+        const refused = await askPatiently("/api/history", options).catch(({ message }) => message);
+        const found = [first.position, waits, refused];
+    """)
+    assert found == ["p", 2, "no"]
+
+
+def test_what_scrolls_is_reached_by_keyboard() -> None:
+    texts = [path.read_text() for path in STATIC.glob("*.html")]
+    lists = [tag for text in texts for tag in re.findall(r'<\w+ class="(?:feed|cards|scroll)"[^>]*>', text)]
+    assert len(lists) >= 5
+    assert [tag for tag in lists if 'tabindex="0"' not in tag] == []

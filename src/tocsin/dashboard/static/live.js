@@ -1,9 +1,10 @@
 /** Follow one of the dashboard's own topics: what was, then what comes, each message once. */
 
 import { connect } from "./tocsin.js";
-import { addresses, ask, logIn, setState, token } from "./shell.js";
+import { addresses, askPatiently, setState, token } from "./shell.js";
 
 let session = null;
+let link = "";
 
 /** The one connection of this page, over the protocol that subscribers use. */
 async function connected() {
@@ -12,28 +13,26 @@ async function connected() {
     token: token(),
     settings: { backoffMaxMs: 5_000 },
     onstate(name) {
-      if (name === "connected") setState("live", addresses.replay ? "playing a recording" : "live");
-      else if (name === "disconnected") setState("lost", "connection lost, trying again");
-      else setState("lost", "disconnected");
+      link = name;
+      showLink();
     },
   });
   return session;
 }
 
+function showLink() {
+  if (link === "connected") setState("live", addresses.replay ? "playing a recording" : "live");
+  else if (link === "disconnected") setState("lost", "connection lost, trying again");
+  else if (link) setState("lost", "disconnected");
+}
+
 /** `begin` gets the past that `path` has, and again after a gap; `take` gets every message after it. */
 export async function follow(topic, path, begin, take) {
   for (;;) {
-    let position = null;
-    try {
-      const found = await ask(path);
-      position = found.position ?? null;
-      begin(found);
-    } catch (problem) {
-      if (problem.status !== 401) throw problem;
-      await logIn(problem.message);
-      continue;
-    }
-    if (await untilGap(topic, position, take)) return;
+    const found = await askPatiently(path, { onwait: () => setState("lost", "no answer, trying again") });
+    showLink();
+    begin(found);
+    if (await untilGap(topic, found.position ?? null, take)) return;
   }
 }
 

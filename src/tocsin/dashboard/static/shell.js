@@ -50,6 +50,22 @@ export async function ask(url, { method = "GET", body = null } = {}) {
   return found;
 }
 
+/** As `ask`, again and again while nobody answers; what is refused for good is thrown. */
+export async function askPatiently(url, { againMs = 5_000, onwait = () => {} } = {}) {
+  for (;;) {
+    try {
+      return await ask(url);
+    } catch (problem) {
+      if (problem.status === 401) await logIn(problem.message);
+      else if (problem.status < 500) throw problem;
+      else {
+        onwait();
+        await new Promise((resolve) => setTimeout(resolve, againMs));
+      }
+    }
+  }
+}
+
 export const coordinator = (path, options) => ask(addresses.coordinator + path, options);
 
 /** `state` is live, lost or empty; `text` is what to say beside it. */
