@@ -46,8 +46,9 @@ class Live:
             last = self._sampler.history.last
             if self._stage.scene is None or last is None or not self._is_watched():
                 continue
+            where = await self._sampler.assignments()
             brokers = [broker.name for broker in last.brokers if broker.is_serving]
-            if placed := self._stage.place(await self._sampler.assignments(), brokers):
+            if where is not None and (placed := self._stage.place(where, brokers)):
                 await self._speaker.city(placed)
 
 

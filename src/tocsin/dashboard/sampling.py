@@ -93,14 +93,14 @@ class Sampler:
             problems=sorted(set(self._problems)),
         )
 
-    async def assignments(self) -> dict[str, str]:
-        """Who is online, and where."""
+    async def assignments(self) -> dict[str, str] | None:
+        """Who is online, and where; None where a part of it was not answered."""
         placed: dict[str, str] = {}
         after: str | None = ""
         while after is not None:
             page = await self._ask(self._coordinator, "/assignments", answers.Assignments, limit=10_000, after=after)
             if page is None:
-                break
+                return None
             placed |= {one["user"]: one["broker"] for one in page["assignments"] if one["online"] and one["broker"]}
             after = page["next"]
         return placed

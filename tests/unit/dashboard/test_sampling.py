@@ -131,3 +131,17 @@ def test_nobody_is_there() -> None:
     sample = asyncio.run(alone())
     assert (sample.brokers, sample.channels, sample.cluster.is_ready) == ([], [], False)
     assert len(sample.problems) == 2
+
+
+def test_a_part_of_who_is_where_is_not_told_as_the_whole() -> None:
+    """The second page is not answered: nobody on it has gone away for that."""
+    first = {"assignments": [{"user": "u1", "broker": "b1", "online": True}], "next": "u1"}
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(503) if request.url.params["after"] else httpx.Response(200, json=first)
+
+    async def asked() -> dict[str, str] | None:
+        async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
+            return await Sampler(client, "http://c", "http://d", Dashboard(), unheard).assignments()
+
+    assert asyncio.run(asked()) is None
