@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,6 +14,7 @@ import msgspec
 from tocsin.config import Dashboard
 from tocsin.errors import BadArgument, LimitExceeded, NotFound, TocsinError, Unavailable
 from tocsin.lab import claims
+from tocsin.policies.registry import BALANCING, PLACEMENT
 
 PROGRAM = (sys.executable, "-m", "tocsin.dashboard.studying")
 _NAME = re.compile(r"[a-z0-9]{1,40}")
@@ -130,3 +132,14 @@ def check(asked: StudyAsked, settings: Dashboard) -> None:
         raise BadArgument("subscribers", f"at most {settings.study_subscribers:,}", asked.subscribers)
     if asked.duration_s > settings.study_seconds:
         raise BadArgument("duration_s", f"at most {settings.study_seconds:,}", asked.duration_s)
+    for scheme in asked.schemes:
+        _check_policy("placement", PLACEMENT, scheme.placement)
+        for kind, name in (("migrate", scheme.migrate), ("shuffle", scheme.shuffle)):
+            if name is not None:
+                _check_policy(kind, BALANCING, name)
+
+
+def _check_policy(kind: str, known: Iterable[str], name: str) -> None:
+    """Before a process is started for it."""
+    if name not in known:
+        raise BadArgument(kind, f"one of {', '.join(known)}", name)

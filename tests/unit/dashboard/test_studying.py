@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from tocsin.dashboard.lab import SchemeAsked, StudyAsked
+from tocsin.config import Dashboard
+from tocsin.dashboard.lab import SchemeAsked, StudyAsked, check
 from tocsin.dashboard.plot import Line, plot, round_up
 from tocsin.dashboard.report import page, plots, table
 from tocsin.dashboard.studying import answer
+from tocsin.errors import BadArgument
 
 
 def test_a_study_has_curves_of_each_scheme() -> None:
@@ -49,3 +51,10 @@ def test_a_column_of_numbers_stands_right_with_its_name() -> None:
 def test_a_line_goes_from_the_left_to_the_right() -> None:
     drawn = plot("x", [0.0, 10.0], [Line("l", [0.0, 5.0], "#000")])
     assert 'd="M64.0 214.0 L908.0 28.0"' in drawn
+
+
+@pytest.mark.parametrize("asked", [{"placement": "near"}, {"migrate": "gone"}, {"shuffle": ""}])
+def test_a_policy_that_there_is_not_is_refused_before_a_process_is_started(asked: dict[str, str]) -> None:
+    (kind,) = asked
+    with pytest.raises(BadArgument, match=f"{kind}: expected one of"):
+        check(StudyAsked([SchemeAsked(), SchemeAsked(**asked)]), Dashboard())
