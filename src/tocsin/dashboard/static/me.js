@@ -17,6 +17,7 @@ let session = null;
 let received = 0;
 let added = []; // marks of what the last notification's channel added to it
 let lastBroker = null;
+let looking = 0; // the timer of the next look
 
 // --- the form -------------------------------------------------------------------------------------------------
 
@@ -162,19 +163,23 @@ function noteLink(text) {
   while (byId("link").children.length > 50) byId("link").lastChild.remove();
 }
 
-/** Channels to choose from and a city to show may come later than this page. */
+/** Channels to choose from and a city to show may come later than this page; one timer looks until they are there. */
 async function look() {
-  if (!channels.length) {
-    channels = (await ask("/api/channels")).channels;
-    showChannels();
+  clearTimeout(looking);
+  try {
+    if (!channels.length) {
+      channels = (await ask("/api/channels")).channels;
+      showChannels();
+    }
+    if (!map.world) {
+      const { world } = await ask("/api/city");
+      byId("no-map").hidden = world !== null;
+      if (world !== null) map.setWorld(world);
+      showPlace();
+    }
+  } finally {
+    if ((!channels.length || !map.world) && !addresses.replay) looking = setTimeout(() => look().catch(() => {}), LOOK_AGAIN_MS);
   }
-  if (!map.world) {
-    const { world } = await ask("/api/city");
-    byId("no-map").hidden = world !== null;
-    if (world !== null) map.setWorld(world);
-    showPlace();
-  }
-  if ((!channels.length || !map.world) && !addresses.replay) setTimeout(() => look().catch(() => {}), LOOK_AGAIN_MS);
 }
 
 async function start() {
