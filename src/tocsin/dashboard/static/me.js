@@ -3,7 +3,7 @@
 import { el, fill, plural, time, write } from "./format.js";
 import { parameterField, values } from "./form.js";
 import { CityMap } from "./map.js";
-import { card, gapCard, placeOf, sheltersOn, short } from "./notice.js";
+import { card, gapCard, placeOf, reportOf, sheltersOn, short } from "./notice.js";
 import { addresses, ask, claims, logIn, onTheme, open, say, setState, token } from "./shell.js";
 import { channel, connect, defaultId } from "./tocsin.js";
 
@@ -51,7 +51,7 @@ function pick(x, y) {
 function showPlace() {
   const fields = byId("subscribe").elements;
   const marks = [...held.values()].map(({ target }) => placeOf(target.arguments)).filter(Boolean);
-  if (fields.x?.value && fields.y?.value) marks.push({ x: Number(fields.x.value), y: Number(fields.y.value), radius: Number(fields.radius?.value ?? 0), label: "here" });
+  if (fields.x?.value && fields.y?.value) marks.push({ ...placeOf({ x: Number(fields.x.value), y: Number(fields.y.value), radius: Number(fields.radius?.value ?? 0) }), label: "here" });
   map.setMarks([...marks, ...added]);
 }
 
@@ -110,8 +110,8 @@ function told({ payload }, target) {
   added = sheltersOn(map.world, payload);
   write(byId("marked"), added.length ? `Marked: ${added.map(({ name }) => name).join("; ")}.` : "");
   showPlace();
-  const place = placeOf(payload);
-  if (place) map.addReports({ reports: [[payload.report_id ?? received, payload.kind ?? "", payload.severity ?? 1, place.x, place.y, payload.radius ?? 300]] });
+  const report = reportOf(payload, received);
+  if (report) map.addReports({ reports: [report] });
 }
 
 function put(line) {

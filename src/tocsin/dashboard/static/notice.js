@@ -1,32 +1,49 @@
-/** A notification as a card: what happened, and what the channel added to it. */
+/** A notification as a card: what happened, and what the channel added to it. A payload may be anything, and is shown
+ * in any case, what is long not to its end. */
 
 import { count, el, time } from "./format.js";
 
 const HEADLINE = new Set(["kind", "severity", "text", "report_id", "x", "y", "metres", "shelters"]);
 
+const LONGEST = 2_000; // characters of a value
+const MOST = 50; // values
+
 export function card(payload, target) {
   const found = payload !== null && typeof payload === "object" && !Array.isArray(payload) ? payload : { value: payload };
-  const rest = Object.entries(found).filter(([name]) => !HEADLINE.has(name));
+  const rest = Object.entries(found).filter(([name]) => !HEADLINE.has(name)).slice(0, MOST);
   const about = [
-    "metres" in found ? ["from you", `${count(found.metres)} m`] : null,
-    "x" in found && "y" in found ? ["place", `${count(found.x)} / ${count(found.y)} m`] : null,
-    ...rest.map(([name, value]) => [name, shown(value)]),
+    "metres" in found ? ["from you", metres(found.metres)] : null,
+    "x" in found && "y" in found ? ["place", `${number(found.x)} / ${metres(found.y)}`] : null,
+    ...rest.map(([name, value]) => [shown(name), shown(value)]),
   ].filter(Boolean);
+  const severity = numeric(found.severity, 0);
   return el("li", { class: "fresh" },
     el("header", {},
-      el("h3", {}, found.kind ?? target.name, " ", "severity" in found ? el("span", { class: `tag ${found.severity >= 4 ? "bad" : found.severity >= 3 ? "warn" : ""}` }, `severity ${found.severity}`) : null),
+      el("h3", {}, shown(found.kind ?? target.name), " ", "severity" in found ? el("span", { class: `tag ${severity >= 4 ? "bad" : severity >= 3 ? "warn" : ""}` }, `severity ${shown(found.severity)}`) : null),
       el("span", { class: "quiet small" }, `${target.name} · ${time(Date.now() / 1000)}`)),
-    found.text ? el("p", {}, found.text) : null,
-    about.length || found.shelters ? el("dl", {}, about.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]).flat(), ...(shelters(found.shelters) ?? [])) : null);
+    found.text ? el("p", {}, shown(found.text)) : null,
+    about.length || found.shelters ? el("dl", {}, about.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]).flat(), ...shelters(found)) : null);
 }
 
-function shelters(list) {
-  if (!Array.isArray(list) || !list.length) return null;
-  const lines = list.map((one) => el("li", {}, `${one.name}${one.d === undefined ? "" : `, ${count(one.d)} m`}`));
+function shelters(found) {
+  const lines = sheltersOf(found).map((one) => el("li", {}, `${shown(one.name)}${one.d === undefined ? "" : `, ${metres(one.d)}`}`));
+  if (!lines.length) return [];
   return [el("dt", {}, "shelters"), el("dd", {}, el("ol", {}, lines))];
 }
 
-const shown = (value) => (value !== null && typeof value === "object" ? JSON.stringify(value) : String(value));
+const sheltersOf = (found) => (Array.isArray(found?.shelters) ? found.shelters.filter((one) => typeof one?.name === "string").slice(0, MOST) : []);
+
+const numeric = (value, otherwise) => (typeof value === "number" ? value : otherwise);
+
+const number = (value) => (typeof value === "number" ? count(value) : shown(value));
+
+const metres = (value) => `${number(value)} m`;
+
+/** Any value as text. */
+export function shown(value) {
+  const text = value !== null && typeof value === "object" ? JSON.stringify(value) : String(value);
+  return text.length > LONGEST ? `${text.slice(0, LONGEST)} … (${count(text.length)} characters)` : text;
+}
 
 const REASONS = { retention: "it is no longer kept", slow: "this page was too slow", owner: "its owner died", lost: "it was lost", unannounced: "nobody knows why" };
 
@@ -37,13 +54,18 @@ export function gapCard({ count: missing, reason }, target) {
 /** Where something is, if it says so. */
 export function placeOf(found) {
   if (found === null || typeof found !== "object" || typeof found.x !== "number" || typeof found.y !== "number") return null;
-  return { x: found.x, y: found.y, radius: typeof found.radius === "number" ? found.radius : 0 };
+  return { x: found.x, y: found.y, radius: Math.max(0, numeric(found.radius, 0)) };
+}
+
+/** A notification as a report on the map, if it says where. */
+export function reportOf(found, id) {
+  const place = placeOf(found);
+  return place && [id, "", numeric(found.severity, 1), place.x, place.y, numeric(found.radius, 300)];
 }
 
 /** The shelters that a notification names as marks on the map, the nearest with its name. */
 export function sheltersOn(world, found) {
-  const named = Array.isArray(found?.shelters) ? found.shelters : [];
-  return named.flatMap(({ name }, at) => {
+  return sheltersOf(found).flatMap(({ name }, at) => {
     const [, x, y] = world?.shelters.find(([known]) => known === name) ?? [];
     return x === undefined ? [] : [{ x, y, name, label: at === 0 ? name.split(",")[0] : "" }];
   });
