@@ -29,7 +29,7 @@ from tocsin.policies.registry import placement_policy
 from tocsin.protocol.messages import Wanted
 from tocsin.protocol.targets import TopicTarget
 
-RULES = Rules(moves_in_flight=2, moves_per_s=2.0, kept_moves=20, kept_plans=5, max_subscriptions=4)
+RULES = Rules(moves_in_flight=2, moves_per_s=2.0, kept_moves=20, kept_plans=5, max_subscriptions=4, detach_after_s=1.0)
 BROKERS, USERS, IDS = ("a", "b", "c"), ("ann", "bob", "eve", "joe"), ("1", "2", "3")
 
 brokers, users, ids = st.sampled_from(BROKERS), st.sampled_from(USERS), st.sampled_from(IDS)

@@ -63,7 +63,7 @@ class Story:
     """A state that is told things one by one, and what it said in answer."""
 
     def __init__(self, *brokers: str, policy: str = "round_robin", store: MemoryStore | None = None, **rules: object):
-        self.rules, self.policy = Rules(**rules), policy  # type: ignore[arg-type]
+        self.rules, self.policy = Rules(**{"detach_after_s": 0.0, **rules}), policy  # type: ignore[arg-type]
         self.store, self.now = store or MemoryStore(), 1000.0
         self.begin()
         for name in brokers:

@@ -87,6 +87,13 @@ class Coordinator:
         "7d", "A user that was away for so long is forgotten, with its subscriptions.", low="1s", high="3660d"
     )
     forget_broker: Seconds = duration("24h", "A dead broker is forgotten after so long.", low="1s", high="3660d")
+    detach_after: Seconds = duration(
+        "30s",
+        "What a dead broker left at the data cluster stays there for so long at least: subscriptions made while the "
+        "coordinator was away are known to their clients alone, which bring them to another broker.",
+        low="0s",
+        high="1h",
+    )
     ticket_ttl: Seconds = duration(
         "5m", "How long a ticket lets its user log in without the coordinator.", low="1s", high="30d"
     )

@@ -138,10 +138,11 @@ class Living:
     def let_go(self) -> None:
         """Have removed what ended brokers left at the data cluster, once others hold it.
 
-        Before that, an execution would find nobody subscribed, and what it should have told would be lost.
+        Before that, an execution would find nobody subscribed, and what it should have told would be lost. A broker
+        that died may have held what nobody told us of: its users get time to bring it elsewhere.
         """
         world = self._world
-        ended = [b for b in world.brokers if b.is_ended and b.is_attached]
+        ended = [b for b in world.brokers if b.is_ended and b.is_attached and not self._may_be_brought(b)]
         if not ended:
             return
         for broker in ended:
@@ -155,6 +156,10 @@ class Living:
             if not unheld and broker.name not in self._let_go:
                 self._let_go.add(broker.name)
                 world.effects.append(Detach(broker.name))
+
+    def _may_be_brought(self, broker: Broker) -> bool:
+        lately = self._world.now - broker.ended_at < self._world.rules.detach_after_s
+        return broker.state is BrokerState.DEAD and lately
 
     def _is_housed(self, name: str) -> bool:
         """Whether the user's broker lives, was told everything and has adopted it; or the user is gone."""

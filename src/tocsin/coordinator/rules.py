@@ -23,5 +23,6 @@ class Rules:
     kept_plans: int = 1_000
     offline_ttl_s: float = 7 * 86400.0
     forget_broker_s: float = 86400.0
+    detach_after_s: float = 30.0
     max_users: int = 1_000_000
     max_subscriptions: int = 1_000

@@ -95,6 +95,7 @@ def rules_of(settings: Settings) -> Rules:
         kept_plans=settings.kept_plans,
         offline_ttl_s=settings.offline_ttl,
         forget_broker_s=settings.forget_broker,
+        detach_after_s=settings.detach_after,
         max_users=settings.max_users,
         max_subscriptions=settings.max_subscriptions,
     )

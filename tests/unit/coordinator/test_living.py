@@ -208,6 +208,19 @@ def test_what_a_dead_broker_left_is_removed_only_when_another_holds_it():
     assert detached(made.pass_time(2, "a")) == ["b"]
 
 
+def test_users_of_a_dead_broker_have_time_to_bring_elsewhere_what_only_it_knew():
+    made = Story("a", "b", detach_after_s=20)
+    effects = made.pass_time(11, "a")
+    assert state(made, "b") == "dead"
+    assert detached(effects + made.pass_time(15, "a")) == []
+    assert detached(made.pass_time(10, "a")) == ["b"]
+
+
+def test_what_a_broker_left_that_was_taken_away_is_removed_at_once():
+    made = Story("a", "b", detach_after_s=20)
+    assert detached(made.tell(events.BrokerRemoved("b"))) == ["b"]
+
+
 def test_after_a_restart_nothing_is_removed_until_brokers_hold_their_users():
     made = Story("a", "b")
     while made.place("ann") != "b":
