@@ -36,6 +36,8 @@ from tocsin.policies.multistage.simsh import Simsh
 from tocsin.policies.multistage.snapshot import Floats, Snapshot
 from tocsin.policies.multistage.xbal import Xbal
 
+DAY_S = 86_400.0  # longest average: every decision in it is remembered
+
 
 class Action(StrEnum):
     NOTHING = "nothing"
@@ -77,8 +79,9 @@ class Framework:
     least_gain: float = 0.001
 
     def __post_init__(self) -> None:
-        for name in ("alpha", "beta", "gamma", "theta", "window_s", "cooldown_s", "rest_s"):
+        for name in ("alpha", "beta", "gamma", "theta", "cooldown_s", "rest_s"):
             at_least(name, getattr(self, name), 0)
+        between("window_s", self.window_s, 0, DAY_S)
         above("trend_s", self.trend_s, 0)
         between("least_gain", self.least_gain, 0, 1)
         stop = getattr(self.migrate, "stop_cov", 0.0)

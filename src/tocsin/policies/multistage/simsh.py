@@ -34,6 +34,7 @@ SEVEN = (5.0, 5.0, 10.0, 20.0, 40.0, 100.0, 200.0)
 THREE = (10.0, 40.0, 150.0)
 MANY_SUBSCRIBERS = 50_000
 MOST_RESTARTS = 1_000
+MOST_PASSES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ class Simsh:
     def __post_init__(self) -> None:
         at_least("stop_cov", self.stop_cov, 0)
         between("restarts", self.restarts, 1, MOST_RESTARTS)
+        between("passes", len(self.passes or SEVEN), 1, MOST_PASSES)
         for kappa in self.passes or ():
             above("passes", kappa, 0)
 

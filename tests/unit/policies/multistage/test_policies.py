@@ -172,6 +172,7 @@ def test_several_numbers_are_written_with_commas():
         pytest.param("xbal", {"reach": "0"}, "reach: expected 1 to 100000", id="a value that makes no sense"),
         pytest.param("xbal", {"power": "1" + "0" * 20}, "power: expected 2 to 1000", id="more than a kernel counts"),
         pytest.param("simsh", {"restarts": "1000000"}, "restarts: expected 1 to 1000", id="a plan without end"),
+        pytest.param("simsh", {"passes": "9," * 200 + "9"}, "passes: expected 1 to 100", id="passes without end"),
         pytest.param("ldm", {"stop_cov": "inf"}, "stop_cov: expected at least 0 and finite", id="no finite number"),
         pytest.param("simsh", {"passes": "5,-1"}, "passes: expected above 0", id="one of several"),
         pytest.param("xbal", {"reach": "far"}, "balancing policy xbal", id="a value of another type"),
