@@ -86,7 +86,7 @@ def test_what_is_being_answered_gives_way_to_nobody(patient: ApiServer, token: T
     waiting = [opened(patient, head.encode()) for _ in range(3)]
     until(lambda: len(patient._server.server_state.tasks) == 3, "three requests are under way", TRUST_S)
     assert httpx.get(f"{patient.url}/healthz").status_code == 503
-    assert len(patient._server.server_state.tasks) == 3
+    until(lambda: len(patient._server.server_state.tasks) == 3, "those three, and no more, are under way", TRUST_S)
     for connection in waiting:
         connection.close()
 
