@@ -157,7 +157,7 @@ def test_the_operator_sees_channels_and_spark_and_is_warned_of_uneven_load(visit
     row = page.locator("#channels tbody tr", has_text="Near")
     expect(row).to_contain_text("continuous")
     expect(row).to_contain_text(re.compile(r"\d m?s"))
-    expect(page.locator("#alerts")).to_contain_text("unevenly loaded: cov 1.00")
+    expect(page.locator("#alerts")).to_contain_text("unevenly loaded: cov")
     expect(page.locator("#tiles")).to_contain_text("ready")
     expect(page.locator("#tiles")).to_contain_text("local")
 

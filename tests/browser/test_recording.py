@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from support.waiting import until
 from tocsin.scenarios.city import Scenario
 from tocsin.system.ports import free_port
 from tocsin.system.process import PROGRAM, Process
@@ -53,16 +54,17 @@ def coloured(page: Page, layer: str) -> int:
 def test_people_regions_and_reports_are_on_the_map(recorded: Page) -> None:
     expect(recorded.locator("#legend li")).to_have_count(3)
     expect(recorded.locator("#reports li").first).to_contain_text("severity")
-    assert 0 < coloured(recorded, "people") <= 9 * 9
-    assert coloured(recorded, "regions") > 0
-    assert coloured(recorded, "marks") > 0
+    for layer in ("people", "regions", "marks"):
+        until(lambda layer=layer: coloured(recorded, layer) > 0, f"{layer} are drawn", PATIENCE_MS / 1000)  # type: ignore[misc]
+    assert coloured(recorded, "people") <= 9 * 9
 
 
 def test_what_is_not_wanted_on_the_map_is_taken_from_it(recorded: Page) -> None:
-    recorded.get_by_label("People").uncheck()
-    recorded.wait_for_function(f"({COLOURED.replace('LAYER', 'people')})() === 0")
-    recorded.get_by_label("People").check()
-    recorded.wait_for_function(f"({COLOURED.replace('LAYER', 'people')})() > 0")
+    people = recorded.get_by_role("checkbox", name="People", exact=True)
+    people.uncheck()
+    until(lambda: coloured(recorded, "people") == 0, "nobody is drawn", PATIENCE_MS / 1000)
+    people.check()
+    until(lambda: coloured(recorded, "people") > 0, "people are drawn", PATIENCE_MS / 1000)
 
 
 def test_the_map_is_moved_without_a_pointer(recorded: Page) -> None:
