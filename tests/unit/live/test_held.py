@@ -49,4 +49,4 @@ def test_who_is_moved_loses_nothing(lost: dict[str, int]) -> None:
 def test_a_busy_machine_is_told() -> None:
     assert "times longer" not in _told(NOTES)["2, live"][2]
     slow = replace(NOTES, held_s=EXPERIMENT.run_s)
-    assert "made the runs 2.0 times longer" in _told(slow)["2, live"][2]
+    assert "and so 2.0 times longer" in _told(slow)["2, live"][2]
