@@ -64,6 +64,7 @@ class CoordinationOptions:
     backoff_min_s: float
     backoff_max_s: float
     keep_bytes: int
+    report_bytes: int
     location: tuple[float, float] | None = None
     capacity: float | None = None
     drain_s: float | None = None  # how long a stopping broker waits for its users to leave
@@ -217,7 +218,7 @@ class Coordination:
             self._options.incarnation, residents.load(), holdings, rates,
             is_full=is_full, is_draining=self._is_draining, leaves_in_s=self._leaves_in_s(),
         )  # fmt: skip
-        for piece in pieces(report):
+        for piece in pieces(report, self._options.report_bytes):
             if not await self._hand_in(piece):
                 return
 

@@ -18,8 +18,6 @@ from tocsin.protocol.coordination import Acknowledged, Arrival, Holding, Kept, L
 Key = tuple[str, str]
 K = TypeVar("K")
 V = TypeVar("V")
-PIECE_BYTES = 4_000_000
-"""Of a report, about; a coordinator takes 16 MB at once unless ``coordinator.max_body_bytes`` says otherwise."""
 _PARTS = ("admitted", "kept", "acknowledged", "outcomes", "arrivals", "holdings", "rates")  # in the order of their use
 
 
@@ -76,7 +74,7 @@ def _forget(noted: dict[K, V], key: K, told: V) -> None:
         del noted[key]
 
 
-def pieces(report: Report, piece_bytes: int = PIECE_BYTES) -> Iterator[Report]:
+def pieces(report: Report, piece_bytes: int) -> Iterator[Report]:
     """The report, cut where it is too long for one request; only the first piece is full, the others add to it."""
     if len(msgspec.json.encode(report)) <= piece_bytes:
         yield report

@@ -26,6 +26,12 @@ class Upstream:
     keep_batch: Bytes = size(
         "256 kB", "Bytes of subscriptions that the coordinator is asked to keep in one request.", high="16 MB"
     )
+    report_batch: Bytes = size(
+        "4 MB",
+        "Bytes of a report to the coordinator in one request; more are told in further ones. Well below its "
+        "`coordinator.max_body_bytes`.",
+        high="1 GB",
+    )
     pull_wait: Seconds = duration(
         "20s", "How long a request for results or instructions waits for some to come.", low="0s", high="30s"
     )

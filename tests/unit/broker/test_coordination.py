@@ -41,6 +41,7 @@ from tocsin.protocol.targets import TopicTarget
 ME = BrokerInfo("a", "http://a")
 GOING = BrokerInfo("going", "http://going")
 KEEP_BYTES = 20_000
+REPORT_BYTES = 4_000_000
 MAX_BODY_BYTES = 16_000_000  # a coordinator's, unless it is configured
 NEWS = Wanted("s", TopicTarget("news"), "p")
 
@@ -151,7 +152,7 @@ def run(story: Coroutine[Any, Any, None]) -> None:
 async def linked(coordinator: Coordinator) -> AsyncIterator[tuple[Coordination, House]]:
     house = House()
     client = CoordinatorClient("http://coordinator", "a", lambda: "token", 1.0, 4, coordinator)
-    options = CoordinationOptions("life-1", 0.05, 0.005, 0.02, KEEP_BYTES, (1.0, 2.0), drain_s=20.0)
+    options = CoordinationOptions("life-1", 0.05, 0.005, 0.02, KEEP_BYTES, REPORT_BYTES, (1.0, 2.0), drain_s=20.0)
     link = Coordination(client, lambda: ME, house, options)
     link.start(house)
     try:

@@ -128,7 +128,8 @@ class Sources:
         )
         options = CoordinationOptions(
             self._incarnation, upstream.pull_wait, upstream.backoff_min, upstream.backoff_max, upstream.keep_batch,
-            _location(broker.location), float(broker.capacity) if broker.capacity else None, broker.drain_timeout,
+            upstream.report_batch, _location(broker.location), float(broker.capacity) if broker.capacity else None,
+            broker.drain_timeout,
         )  # fmt: skip
         return Coordination(client, self.me, self, options)
 
