@@ -102,8 +102,8 @@ class ResultsCluster(MemoryCluster):
 class Way(httpx.AsyncBaseTransport):
     """To the cluster: ``is_cut`` before it, or ``loses`` so many answers after the cluster has done what was asked."""
 
-    def __init__(self, cluster: ResultsCluster) -> None:
-        limits = ApiLimits()
+    def __init__(self, cluster: ResultsCluster, limits: ApiLimits | None = None) -> None:
+        limits = limits or ApiLimits()
         app = create_app(cluster, verify=partial(verify, secret=SECRET), limits=limits, metrics=Metrics())
         self._inner = httpx.ASGITransport(app)
         self.is_cut, self.loses = False, 0

@@ -31,6 +31,7 @@ Replay = Callable[[Stream, str], Awaitable[Page]]
 
 
 log = logging.getLogger(__name__)
+_UNFINISHED_S = 0.2  # at most until a page is asked for again that brought nothing
 
 
 class PacedOutlet(Outlet, Protocol):
@@ -124,10 +125,12 @@ class Follow:
             return None
 
     async def _fetched(self, replay: Replay, retry_s: float) -> Page | None:
-        """As ``page``; a failure, and a page that brings nothing, is followed by a pause."""
+        """As ``page``; a failure is followed by a pause, and so is a page that ends where an execution runs."""
         page = await self.page(replay)
-        if page is None or (page.through <= self.cursor and not page.items):
+        if page is None:
             await asyncio.sleep(retry_s)
+        elif page.through <= self.cursor and not page.items:
+            await asyncio.sleep(min(retry_s, _UNFINISHED_S))
         return page
 
     def _advance(self) -> bool:

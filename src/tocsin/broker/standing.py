@@ -134,9 +134,11 @@ async def _look_back(stood: Stood, stream: Stream) -> None:
     for _ in range(_PAGES):
         if not follow.needs_page:
             return
-        page = await follow.page(stood.session.core.holding.replay)
+        page, before = await follow.page(stood.session.core.holding.replay), follow.cursor
         if page is not None and not follow.skip(page):
             stood.begun[stream] = (follow, page)
+            return
+        if follow.cursor == before:  # an execution that still runs: nobody waits for it here
             return
 
 

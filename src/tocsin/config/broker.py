@@ -77,7 +77,7 @@ class Broker:
     cache_bytes: Bytes = size(
         "64 MB", "Bytes of recent notifications kept for those who come back.", low="0 B", high="1 TB"
     )
-    replays: int = integer(16, "Reads of a stream's past under way at once.", low=1, high=10_000)
+    replays: int = integer(64, "Reads of a stream's past under way at once.", low=1, high=10_000)
     retry_pause: Seconds = duration("1s", "Pause before a read of a stream's past is tried again.", high="10m")
     max_message_bytes: Bytes = size("256 kB", "Longest message of a client.", low="1 kB", high="64 MB")
     max_notice_bytes: Bytes = size("1 MB", "Longest notice of the data cluster.", low="1 kB", high="1 GB")

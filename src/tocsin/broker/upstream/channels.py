@@ -21,15 +21,16 @@ from tocsin.broker.ports import Attached, Delivery, Page
 from tocsin.broker.tasks import Tasks
 from tocsin.broker.upstream.attaching import Attaching
 from tocsin.broker.upstream.backoff import Backoff
-from tocsin.broker.upstream.cluster import ClusterClient, ClusterRefused, Made, Parameter, ResultPage, Stood
+from tocsin.broker.upstream.cluster import ClusterClient, ClusterRefused, Made, Parameter, ResultPage, Span, Stood
 from tocsin.broker.upstream.merging import Merge, Stream
 from tocsin.broker.upstream.pins import check_pins
+from tocsin.broker.upstream.replaying import Replaying
 from tocsin.errors import BadArgument, NotFound, Refused, TocsinError, Unavailable
 from tocsin.protocol.messages import Gap, Hole
 from tocsin.protocol.targets import ChannelTarget, Target, target_key
 from tocsin.tokens import Principal
 
-_UNFINISHED_S = 0.05  # how long a replay waits for an execution that runs
+_UNFINISHED_S = 0.05  # how long filling waits for an execution that runs
 _PARAMETERS_S = 5.0  # how long a channel's parameters are believed
 _UNKNOWN_S = 0.01  # how long a fill waits for the hub to know a stream
 
@@ -58,6 +59,7 @@ class ChannelUpstream:
         self._cluster, self._delivery, self._options = cluster, delivery, options
         self._merge = Merge(delivery, options.max_waiting)
         self._attaching = Attaching(cluster, options.broker, self._backoff())
+        self._replaying = Replaying(cluster, options.page_rows)
         self._before: set[str] = set()
         self._targets: dict[str, ChannelTarget] = {}
         self._gates: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -79,6 +81,7 @@ class ChannelUpstream:
             self._look.cancel()
         await self._tasks.stop()
         await self._attaching.stop()
+        await self._replaying.stop()
         if self._ready.is_set():
             with contextlib.suppress(TocsinError):
                 await self._acknowledge({})
@@ -145,7 +148,7 @@ class ChannelUpstream:
         if position <= self._merge.channels[known.channel].cursor:
             return False
         try:
-            page = await self._cluster.replay(known.channel, known.backend, position, position, 1)
+            page = await self._replaying.page(Span(known.channel, known.backend, position, position))
         except ClusterRefused as refused:
             if refused.code != BadArgument.code:
                 raise
@@ -365,13 +368,14 @@ class ChannelUpstream:
     async def _fill_round(self, stream: Stream, after: str, through: str) -> None:
         at: str | None = after
         while at is not None:
-            at = self._merge.filled(stream, await self._replayed(stream, at, through))
+            page = await self._replayed(stream, at, through)
+            if page.end and page.through < through and not page.results:
+                await asyncio.sleep(_UNFINISHED_S)
+            at = self._merge.filled(stream, page)
 
     async def _replayed(self, stream: Stream, after: str, through: str) -> ResultPage:
-        page = await self._cluster.replay(stream.channel, stream.backend, after, through, self._options.page_rows)
+        page = await self._replaying.page(Span(stream.channel, stream.backend, after, through))
         self._heed_life(stream.channel, page.life)
-        if page.end and page.through < through and not page.results:
-            await asyncio.sleep(_UNFINISHED_S)
         return page
 
     # --- small things -------------------------------------------------------------------------------------

@@ -48,6 +48,15 @@ class ResultGap(msgspec.Struct, frozen=True):
     reason: str
 
 
+class Span(msgspec.Struct, frozen=True):
+    """What ``backend`` got in (after, through]."""
+
+    channel: str
+    backend: int
+    after: str
+    through: str
+
+
 class ResultPage(msgspec.Struct, frozen=True):
     """What a channel has in (after, through]; a gap lies before all results."""
 
@@ -97,6 +106,15 @@ class _Pages(msgspec.Struct, frozen=True):
     pages: list[ResultPage]
 
 
+class _Replayed(msgspec.Struct, frozen=True):
+    page: ResultPage | None = None
+    problem: _Problem | None = None
+
+
+class _Replays(msgspec.Struct, frozen=True):
+    replayed: list[_Replayed]
+
+
 class _Positions(msgspec.Struct, frozen=True):
     positions: dict[str, str]
 
@@ -116,6 +134,7 @@ class _Channel(msgspec.Struct, frozen=True):
 
 class _Problem(msgspec.Struct, frozen=True):
     type: str = "urn:tocsin:error"
+    status: int = 500
     detail: str = ""
     kind: str | None = None
     name: str | None = None
@@ -196,11 +215,12 @@ class ClusterClient:
         body = {"cursors": cursors, "max_rows": max_rows, "wait_s": wait_s}
         return _read(_Pages, await self._ask("POST", f"/brokers/{broker}/pull", body, waits_s=wait_s)).pages
 
-    async def replay(self, channel: str, backend: int, after: str, through: str, limit: int) -> ResultPage:
-        params = {"backend": backend, "after": after, "through": through, "limit": limit}
-        return _read(
-            ResultPage, await self._ask("GET", f"/channels/{_name('channel', channel)}/results", params=params)
-        )
+    async def replay(self, spans: Sequence[Span], limit: int) -> list[ResultPage | TocsinError]:
+        """For the first of ``spans``, at least for one: a page, or why there is none."""
+        found = _read(_Replays, await self._ask("POST", "/results", {"spans": spans, "limit": limit})).replayed
+        if not 0 < len(found) <= len(spans):
+            raise Unavailable(f"the data cluster gave {len(found)} answers for {len(spans)} spans")
+        return [one.page or _error(one.problem or _Problem()) for one in found]
 
     async def acknowledge(self, broker: str, positions: Mapping[str, str]) -> None:
         await self._ask("POST", f"/brokers/{broker}/ack", {"positions": positions})
@@ -260,9 +280,13 @@ def _problem(answer: httpx.Response) -> TocsinError:
         told = msgspec.json.decode(answer.content, type=_Problem)
     except msgspec.DecodeError:
         told = _Problem(detail=f"status {answer.status_code}")
-    if answer.status_code in _RETRYABLE:
+    return _error(msgspec.structs.replace(told, status=answer.status_code))
+
+
+def _error(told: _Problem) -> TocsinError:
+    if told.status in _RETRYABLE:
         return Unavailable(f"the data cluster cannot do it now: {told.detail}")
-    if answer.status_code in (401, 403):
+    if told.status in (401, 403):
         return Unavailable(f"the data cluster does not trust this broker: {told.detail}")
     code = told.type.rpartition(":")[2]
     if code == "not-found" and told.kind and told.name:

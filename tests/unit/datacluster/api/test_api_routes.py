@@ -166,6 +166,30 @@ def test_replay_gives_one_backend_between_two_positions(client: AppClient, clust
     assert [one["id"] for one in page["results"]] == ["r3"]
 
 
+def spans(*bounds: tuple[int, Position, Position]) -> list[dict[str, object]]:
+    return [
+        {"channel": "ByKind", "backend": backend, "after": str(after), "through": str(through)}
+        for backend, after, through in bounds
+    ]
+
+
+def test_many_replays_are_answered_each_by_its_page(client: AppClient, cluster: MemoryCluster):
+    for kind in ("fire", "flood", "fire", "fire"):
+        cluster.publish(kind, b"{}")
+    asked = spans((0, Position(1, 1), Position(3, 1)), (0, START, Position(1, 1)), (0, Position(2, 1), Position(2, 1)))
+    found = client.post("/results", json={"spans": asked}).json()["replayed"]
+    assert [[one["id"] for one in answer["page"]["results"]] for answer in found] == [["r3"], ["r1"], []]
+
+
+def test_a_bad_replay_among_many_harms_no_other(client: AppClient, cluster: MemoryCluster):
+    cluster.publish("fire", b"{}")
+    good, bad = spans((0, START, Position(1, 1)), (0, START, Position(1, 1)))
+    asked = [bad | {"channel": "Nobody"}, bad | {"after": "soon"}, good]
+    found = client.post("/results", json={"spans": asked}).json()["replayed"]
+    assert [one["problem"] and one["problem"]["status"] for one in found] == [404, 422, None]
+    assert len(found[2]["page"]["results"]) == 1
+
+
 def test_what_is_no_longer_kept_is_a_gap(client: AppClient, cluster: MemoryCluster):
     cluster.publish("fire", b"{}")
     cluster.forget_through(Position(1, 1))

@@ -25,6 +25,7 @@ KNOWN = {
     "/channels/{name}": IN_CHANNEL,
     "/channels/{name}/explain": IN_CHANNEL,
     "/channels/{name}/results": IN_CHANNEL | {"query": {"backend": 0, "after": str(START)}},
+    "/results": {"body": {"spans": [{"channel": CHANNEL, "backend": 0, "after": str(START), "through": str(START)}]}},
     "/subscriptions": {"body": {"channel": CHANNEL, "broker": BROKER, "subscriptions": WANTED}},
     "/subscriptions/change": {"body": {"ids": ["mine"], "broker": BROKER}},
     "/brokers/{name}/pull": AT_BROKER | {"body": {"cursors": {CHANNEL: str(START)}}},
