@@ -876,7 +876,10 @@ async def test_garbage_ends_the_connection_and_not_the_session(world: World, tex
 
 
 @story
-async def test_a_message_that_is_too_long_ends_the_connection(world: World) -> None:
+async def test_a_message_that_is_too_long_ends_the_session(world: World) -> None:
+    """Whoever came back would be sent it again, for ever."""
     peer = await world.subscribed(settings={"max_message_bytes": 10_000})
     await peer.send(notification(S, "0", "1", "x" * 20_000))
-    await resumed(await world.a.peer())
+    event = await world.client.event()
+    assert (event["event"], event["error"]["number"]) == ("stopped", codes.TOO_BIG.number)
+    assert world.a.connections == 1

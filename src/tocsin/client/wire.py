@@ -10,8 +10,10 @@ from typing import Protocol
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
+from websockets.frames import CloseCode
 from websockets.typing import Subprotocol
 
+from tocsin.protocol.codes import TOO_BIG
 from tocsin.protocol.messages import SUBPROTOCOL
 
 ABNORMAL = 1006
@@ -82,19 +84,24 @@ class Wire:
             writer = asyncio.create_task(self._write(socket))
             try:
                 await self._listener.opened(self._link)
-                await self._read(socket)
+                if not await self._read(socket):
+                    return TOO_BIG.number, f"{self._url}: a message of more than {self._max_bytes:,} bytes"
                 if self._is_closed:
                     await socket.wait_closed()
             finally:
                 writer.cancel()
         return socket.close_code or ABNORMAL, socket.close_reason or ""
 
-    async def _read(self, socket: ClientConnection) -> None:
-        with suppress(ConnectionClosed):
+    async def _read(self, socket: ClientConnection) -> bool:
+        """Until the connection is closed; false where we did it, for a message that is too long."""
+        try:
             while not self._is_closed:
                 data = await socket.recv(decode=False)
                 if not self._is_closed:
                     self._listener.received(self._link, data)
+        except ConnectionClosed as closed:
+            return closed.sent is None or closed.sent.code != CloseCode.MESSAGE_TOO_BIG
+        return True
 
     async def _write(self, socket: ClientConnection) -> None:
         with suppress(ConnectionClosed):

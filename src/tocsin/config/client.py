@@ -81,7 +81,10 @@ class Client:
         high=10**7,
     )
     max_message_bytes: Bytes = size(
-        "16 MB", "Longest message taken from a broker; a longer one ends the connection.", low="1 kB", high="1 GB"
+        "16 MB",
+        "Longest message taken from a broker; a longer one ends the session, which would only be sent it again.",
+        low="1 kB",
+        high="1 GB",
     )
 
     def problems(self) -> Iterator[str]:

@@ -30,13 +30,14 @@ export const DEFAULTS = Object.freeze({
   queueItems: 10_000, // waiting items of a subscription; beyond it the oldest become a gap
   queueBytes: 64_000_000, // the same, in characters of messages
   maxRequests: 10_000, // requests that wait for a connection or an answer; beyond it another fails at once
-  maxMessageBytes: 16_000_000, // a longer message ends the connection
+  maxMessageBytes: 16_000_000, // a longer message ends the session, which would only be sent it again
 });
 
 const NORMAL = 1000;
 const ABNORMAL = 1006;
 const BAD_TOKEN = 4400;
 const BAD_MESSAGE = 4401;
+const TOO_BIG = 4402;
 const SILENT = 4002;
 const MAX_HOLES = 10_000;
 const PASSING = new Set(["unavailable", "limit-exceeded", "internal"]); // refusals that another try may overcome
@@ -508,9 +509,14 @@ class Session {
   #received(link, data) {
     if (!this.#links.has(link)) return;
     link.heardAt = Date.now();
+    const most = this.#settings.maxMessageBytes;
+    if ((data.length ?? data.byteLength) > most) {
+      closeSocket(link.socket, TOO_BIG);
+      this.#gone(link, TOO_BIG, `${link.url}: a message of more than ${most} bytes`);
+      return;
+    }
     try {
       const text = typeof data === "string" ? data : new TextDecoder("utf-8", { fatal: true }).decode(data);
-      must(text.length <= this.#settings.maxMessageBytes, "a shorter message");
       const message = JSON.parse(text);
       must(message !== null && typeof message === "object" && typeof message.type === "string", "a message of this protocol");
       const handler = HANDLERS[message.type];
