@@ -122,7 +122,8 @@ def connect(config: Config, url: str | None, token: str | None) -> ClusterClient
     """A client for the cluster that these options and the configuration name."""
     chosen = url or default_url(config)
     check_address("--url", chosen, default_url(config))
-    return ClusterClient(chosen, token or _local_token(config, chosen), tls=trusted(config))
+    shown, timeout_s = token or _local_token(config, chosen), config.client.command_timeout
+    return ClusterClient(chosen, shown, timeout_s=timeout_s, tls=trusted(config))
 
 
 def trusted(config: Config) -> ssl.SSLContext | None:

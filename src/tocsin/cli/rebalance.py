@@ -14,7 +14,6 @@ from tocsin.cli.people import CoordinatorUrl, local_token, own_coordinator
 from tocsin.config import Config
 from tocsin.errors import BadArgument
 
-TIMEOUT_S = 900.0  # every policy on a million users takes minutes
 COLUMNS = ("policy", "max B/s", "ratio to bound", "cov", "total B/s", "moves", "ms", "ended")
 
 Policy = Annotated[
@@ -57,7 +56,9 @@ def _connect(config: Config, url: str | None, token: str | None) -> ClusterClien
     check_address("--coordinator", chosen, own_coordinator(config))
     local = None if token else local_token(config, chosen, "local")
     shown = token or (local() if local else None)
-    return ClusterClient(chosen, shown, timeout_s=TIMEOUT_S, kind="coordinator", tls=trusted(config))
+    return ClusterClient(
+        chosen, shown, timeout_s=config.client.rebalance_timeout, kind="coordinator", tls=trusted(config)
+    )
 
 
 def _rows(found: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:

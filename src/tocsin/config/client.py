@@ -87,5 +87,15 @@ class Client:
         high="1 GB",
     )
 
+    command_timeout: Seconds = duration(
+        "1m", "How long a command such as `tocsin sql` waits for each answer of the cluster.", low="100ms", high="24h"
+    )
+    rebalance_timeout: Seconds = duration(
+        "15m",
+        "How long `tocsin rebalance` waits for the coordinator: every policy on a million users takes minutes.",
+        low="100ms",
+        high="24h",
+    )
+
     def problems(self) -> Iterator[str]:
         yield from ordered("client", self, "backoff_min", "backoff_max")

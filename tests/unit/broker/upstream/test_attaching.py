@@ -125,6 +125,7 @@ def test_what_everybody_left_is_ended() -> None:
         async with world() as w:
             first = asyncio.create_task(w.attach())
             await w.until(lambda: w.way.asked == 1)
+            assert w.cluster.held
             first.cancel()
             w.way.answers.set()
             w.way.removals.set()
