@@ -8,7 +8,7 @@ const DARK = { water: "#16303c", green: "#16291d", street: "#2b3735", road: "#46
 
 export function drawGround(context, world, view) {
   const { water, green, street, road } = isDark() ? DARK : LIGHT;
-  context.setTransform(view.factor, 0, 0, -view.factor, ...view.origin);
+  context.transform(view.factor, 0, 0, -view.factor, ...view.origin);
   context.save();
   context.beginPath();
   context.rect(0, 0, ...world.size_m);
@@ -63,7 +63,7 @@ export function drawShelters(context, { shelters }, view) {
 
 /** The names of districts whose middle is on the screen; the boxes that they take. */
 export function drawNames(context, { districts }, view) {
-  const { width: wide, height: high } = context.canvas;
+  const [wide, high] = view.box;
   const colours = { ink: token("soft"), rim: token("land") };
   return districts.flatMap(([name, x, y]) => {
     const [px, py] = view.at(x, y);

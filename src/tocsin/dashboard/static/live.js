@@ -40,10 +40,20 @@ export async function follow(topic, path, begin, take) {
 async function untilGap(topic, position, take) {
   const subscription = (await connected()).topic(topic, position === null ? {} : { position });
   for await (const item of subscription) {
-    if (item.type === "gap" || take(item.payload) === "again") {
+    if (item.type === "gap" || isToBegin(take, item.payload)) {
       await subscription.unsubscribe();
       return false;
     }
   }
   return true;
+}
+
+/** Whether to begin again after a message, as after one that the page could not make sense of. */
+function isToBegin(take, message) {
+  try {
+    return take(message) === "again";
+  } catch (problem) {
+    console.warn("a message was not understood", problem);
+    return true;
+  }
 }

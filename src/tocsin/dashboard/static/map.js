@@ -9,6 +9,7 @@ import { People } from "./people.js";
 import { View } from "./view.js";
 
 const LAYERS = ["ground", "regions", "people", "names", "marks"];
+const FINEST = 2; // finer screens are drawn on as if they had so many pixels to one
 const DRAGGED_PX = 4; // a pointer that moved less has clicked
 
 export class CityMap {
@@ -108,7 +109,10 @@ export class CityMap {
   #resize() {
     const { clientWidth: width, clientHeight: height } = this.#box;
     if (!width || !height || !this.#world) return;
-    for (const { canvas } of Object.values(this.#layers)) Object.assign(canvas, { width, height });
+    for (const [name, { canvas }] of Object.entries(this.#layers)) {
+      const fine = name === "people" ? 1 : fineness(); // dots are as coarse as their image, and as quick
+      Object.assign(canvas, { width: Math.round(width * fine), height: Math.round(height * fine) });
+    }
     this.#image = this.#layers.people.createImageData(width, height);
     this.#view.fit(this.#world.size_m, width, height);
     this.redraw();
@@ -175,8 +179,13 @@ function layer(box, name) {
   return canvas.getContext("2d", { alpha: true, willReadFrequently: name === "people" });
 }
 
+/** Pixels of the screen to one of the page's, across. */
+const fineness = () => Math.min(FINEST, Math.max(1, devicePixelRatio));
+
+/** Empty, and drawn on in pixels of the page. */
 function clear(context) {
   context.setTransform(1, 0, 0, 1, 0, 0);
   context.clearRect(0, 0, context.canvas.width, context.canvas.height);
+  context.setTransform(fineness(), 0, 0, fineness(), 0, 0);
   return context;
 }

@@ -48,7 +48,7 @@ export function drawMarks(context, marks, view, taken) {
   for (const { x, y, label = "" } of marks) {
     if (!label) continue;
     const width = widthOf(context, label);
-    const spot = beside(view.at(x, y), width, [context.canvas.width, context.canvas.height], boxes);
+    const spot = beside(view.at(x, y), width, view.box, boxes);
     write(context, label, spot, { ink, rim });
     boxes.push(boxOf(spot, width));
   }

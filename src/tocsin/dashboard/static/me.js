@@ -17,6 +17,7 @@ let session = null;
 let received = 0;
 let added = []; // marks of what the last notification's channel added to it
 let lastBroker = null;
+let wasLost = false; // since that one
 let looking = 0; // the timer of the next look
 
 // --- the form -------------------------------------------------------------------------------------------------
@@ -143,18 +144,25 @@ async function leave(id, subscription) {
 
 function heard(state, detail) {
   if (state === "connected") {
-    const text = lastBroker === null ? `connected to ${detail}` : detail === lastBroker ? `back at ${detail}; nothing was missed` : `moved from ${lastBroker} to ${detail}; nothing was missed`;
-    lastBroker = detail;
+    noteLink(arrival(detail));
+    [lastBroker, wasLost] = [detail, false];
     setState("live", `at ${detail}`);
     byId("link").dataset.broker = detail;
-    noteLink(text);
   } else if (state === "disconnected") {
+    wasLost = true;
     setState("lost", "connection lost, trying again");
     noteLink("the connection broke; trying again");
   } else {
     setState("lost", "disconnected");
     noteLink(detail ? `the session ended: ${detail.message}` : "the session ended");
   }
+}
+
+/** How one came to `broker`. A move has no break; after one, what is gone for good is told by a card. */
+function arrival(broker) {
+  if (lastBroker === null) return `connected to ${broker}`;
+  if (!wasLost) return `moved from ${lastBroker} to ${broker}, without a break`;
+  return `${broker === lastBroker ? `back at ${broker}` : `back, at ${broker} instead of ${lastBroker}`}; what was missed follows`;
 }
 
 function noteLink(text) {

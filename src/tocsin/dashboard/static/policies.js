@@ -4,8 +4,8 @@ import { count, decimal, el, fill, rate } from "./format.js";
 import { addresses, coordinator, say } from "./shell.js";
 
 const NONE = "(none)";
-const MIGRATE = ["xbal", "ldm", "sdm", "gmove"];
-const SHUFFLE = ["simsh", "gsh"];
+const MIGRATE = ["xbal", "ldm", "sdm", "gmove"]; // not made for shuffling everybody
+const SHUFFLE = ["simsh", "gsh"]; // nor these for a move now and then
 const form = document.getElementById("policies");
 let known = "";
 let current = null;
@@ -36,8 +36,8 @@ export function showPolicies(policies) {
   known = said;
   const { placement, balancing } = policies;
   options(form.elements.placement, policies.known, placement.name);
-  options(form.elements.migrate, [NONE, ...policies.known_balancing.filter((name) => MIGRATE.includes(name))], balancing.migrate?.name ?? NONE);
-  options(form.elements.shuffle, [NONE, ...policies.known_balancing.filter((name) => SHUFFLE.includes(name))], balancing.shuffle?.name ?? NONE);
+  options(form.elements.migrate, [NONE, ...policies.known_balancing.filter((name) => !SHUFFLE.includes(name))], balancing.migrate?.name ?? NONE);
+  options(form.elements.shuffle, [NONE, ...policies.known_balancing.filter((name) => !MIGRATE.includes(name))], balancing.shuffle?.name ?? NONE);
 }
 
 function options(select, names, chosen) {

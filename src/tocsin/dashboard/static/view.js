@@ -17,6 +17,11 @@ export class View {
     this.pan(0, 0);
   }
 
+  /** Its width and height in pixels. */
+  get box() {
+    return this.#box;
+  }
+
   get isWhole() {
     return this.#zoom === 1;
   }
