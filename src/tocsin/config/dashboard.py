@@ -68,6 +68,8 @@ class Dashboard:
         "2 MB", "Bytes of the past kept of each of its topics, for pages that come back.", low="100 kB", high="1 GB"
     )
 
+    max_body_bytes: Bytes = size("100 kB", "Longest body of a request, such as a study's.", low="1 kB", high="16 MB")
+
     def problems(self) -> Iterator[str]:
         if self.insecure and not is_loopback(self.host):
             yield f"dashboard.insecure: allowed on a loopback address only, and dashboard.host is {self.host!r}"

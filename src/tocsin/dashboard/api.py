@@ -38,6 +38,8 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
+    """Of the bodies of requests."""
+
     body_bytes: int = 100_000
     body_timeout_s: float = 30.0
 

@@ -23,7 +23,7 @@ from tocsin.broker.server import BrokerServer, make_hub, tls_context, until_sign
 from tocsin.broker.upstream.assembly import Sources
 from tocsin.config import Config, page_origins
 from tocsin.dashboard import api, city, pages
-from tocsin.dashboard.api import Addresses
+from tocsin.dashboard.api import Addresses, Limits
 from tocsin.dashboard.api import Dashboard as Shared
 from tocsin.dashboard.asking import AsReader
 from tocsin.dashboard.entering import Door, entrance
@@ -66,6 +66,7 @@ async def serve(config: Config, replay: Replay | None, on_ready: Callable[[str],
             lab=Lab(config.dashboard),
             addresses=Addresses(*addresses(config), config.dashboard.insecure, replay is not None),
             speaker=speaker,
+            limits=Limits(config.dashboard.max_body_bytes, config.http.body_timeout),
         )
         await broker.start()
         on_ready(entrance(broker.server.url, secret, config.dashboard.enter_ttl))
