@@ -81,7 +81,7 @@ def bars(axes: Axes, names: Sequence[str], samples: Sequence[Sequence[float]], t
     spread = [[m - min(v) for m, v in zip(means, samples, strict=True)]]
     spread += [[max(v) - m for m, v in zip(means, samples, strict=True)]]
     colours = [COLOURS[at % len(COLOURS)] for at in range(len(names))]
-    axes.bar(names, means, color=colours, width=0.62, yerr=spread, ecolor=INK, capsize=3)
+    axes.bar(names, means, color=colours, width=0.62, yerr=spread if np.any(spread) else None, ecolor=INK, capsize=3)
     for at, mean in enumerate(means):
         text = f"{mean:,.0f}" if mean >= 10 or mean == 0 else f"{mean:.2g}"
         axes.annotate(text, (at, max(samples[at])), (0, 4), textcoords="offset points", ha="center", color=INK)

@@ -61,8 +61,9 @@ def _spread(axes: drawing.Axes, values: Sequence[float], label: str, colour: int
     middle = float(np.median(values))
     axes.hist(values, edges, color=drawing.COLOURS[colour], alpha=0.85)
     axes.axvline(middle, color=drawing.INK, lw=1.1, ls=(0, (4, 3)))
-    axes.annotate(f"median {middle:,.0f} ms", (middle, 1), (6, -4), xycoords=("data", "axes fraction"),
-                  textcoords="offset points", va="top", color=drawing.INK)  # fmt: skip
+    axes.margins(y=0.14)
+    axes.annotate(f"median {middle:,.0f} ms", (middle, 1), (-6, -3), xycoords=("data", "axes fraction"),
+                  textcoords="offset points", va="top", ha="right", color=drawing.INK)  # fmt: skip
     drawing.heading(axes, "(1) time")
     axes.set(xlabel=label, ylabel="migrations")
 
