@@ -31,7 +31,7 @@ Replay = Callable[[Stream, str], Awaitable[Page]]
 
 
 log = logging.getLogger(__name__)
-_UNFINISHED_S = 0.2  # at most until a page is asked for again that brought nothing
+_UNFINISHED_S = 0.1  # until a page is asked for again that brought nothing, doubled each time
 
 
 class PacedOutlet(Outlet, Protocol):
@@ -104,6 +104,7 @@ class Follow:
             self.stream.resort(self._outlet)
 
     async def _catch_up(self, replay: Replay, page: Page | None, retry_s: float) -> None:
+        pause_s = _UNFINISHED_S
         while True:
             if page is not None:
                 await self._take(page)
@@ -111,7 +112,12 @@ class Follow:
             if self._advance():
                 self._task = None
                 return
-            page = await self._fetched(replay, retry_s) if self._outlet.is_ready else None
+            page = await self.page(replay) if self._outlet.is_ready else None
+            if page is None:
+                await asyncio.sleep(retry_s if self._outlet.is_ready else 0)
+            elif page.through <= self.cursor and not page.items:  # it ends where an execution runs
+                await asyncio.sleep(min(retry_s, pause_s))
+                pause_s *= 2
 
     async def page(self, replay: Replay) -> Page | None:
         """The next page of the past; None where it could not be had now."""
@@ -123,15 +129,6 @@ class Follow:
         except Exception as error:
             log.log(_level(error), "replay of %s after %s failed: %s", self.stream.name, self.cursor, error)
             return None
-
-    async def _fetched(self, replay: Replay, retry_s: float) -> Page | None:
-        """As ``page``; a failure is followed by a pause, and so is a page that ends where an execution runs."""
-        page = await self.page(replay)
-        if page is None:
-            await asyncio.sleep(retry_s)
-        elif page.through <= self.cursor and not page.items:
-            await asyncio.sleep(min(retry_s, _UNFINISHED_S))
-        return page
 
     def _advance(self) -> bool:
         """On without asking anybody: true when live, false when the past must be fetched or the client must read."""

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import httpx
+from msgspec.structs import replace
 
 from support.memory_cluster import CHANNEL
 from support.results_cluster import BROKER, ResultsCluster, Way, token
@@ -16,7 +17,7 @@ from tocsin.broker.upstream.replaying import BULK, Replaying
 from tocsin.datacluster.api import ApiLimits
 from tocsin.datacluster.service import Wanted
 from tocsin.errors import BadArgument, NotFound, TocsinError, Unavailable
-from tocsin.model.position import START
+from tocsin.model.position import START, Position
 from tocsin.tokens import LOCAL_ADMIN
 
 
@@ -53,6 +54,10 @@ class World:
         after = self.positions[first - 1] if first else START
         return Span(channel, self.backend, str(after), str(self.positions[last]))
 
+    def many(self, wanted: int) -> list[Span]:
+        """Different spans with the first two results."""
+        return [replace(self.span(0, 1), after=str(Position(0, row))) for row in range(1, wanted + 1)]
+
     async def payloads(self, span: Span) -> list[bytes]:
         page = await self.replaying.page(span)
         return [bytes(result.payload) for result in page.results]
@@ -85,12 +90,23 @@ def test_what_is_asked_meanwhile_goes_with_the_next_request() -> None:
             first = asyncio.ensure_future(w.payloads(w.span(0, 0)))
             while not w.way.asked:
                 await asyncio.sleep(0.001)
-            others = asyncio.gather(*(w.payloads(w.span(1, 1)) for _ in range(BULK + 1)))
+            others = asyncio.gather(*(w.payloads(span) for span in w.many(BULK + 1)))
             await asyncio.sleep(0)
             w.way.open.set()
             assert await first == [b"0"]
-            assert set(map(tuple, await others)) == {(b"1",)}
+            assert set(map(tuple, await others)) == {(b"0", b"1")}
             assert w.way.asked == [1, BULK, 1]
+
+    asyncio.run(story())
+
+
+def test_who_asks_for_the_same_gets_the_same_page() -> None:
+    async def story() -> None:
+        async with world() as w:
+            found = await asyncio.gather(*(w.replaying.page(w.span()) for _ in range(1000)))
+            assert len({id(page) for page in found}) == 1
+            assert w.way.asked == [1]
+            assert (await w.replaying.page(w.span())) is not found[0]  # what is over is asked for anew
 
     asyncio.run(story())
 
@@ -121,7 +137,7 @@ def test_while_the_cluster_is_away_everybody_is_told() -> None:
     async def story() -> None:
         async with world() as w:
             w.way.is_cut = True
-            found = await asyncio.gather(*(w.replaying.page(w.span()) for _ in range(3)), return_exceptions=True)
+            found = await asyncio.gather(*map(w.replaying.page, w.many(3)), return_exceptions=True)
             assert all(isinstance(one, Unavailable) for one in found)
             w.way.is_cut = False
             assert await w.payloads(w.span(2, 2)) == [b"2"]
@@ -132,10 +148,10 @@ def test_while_the_cluster_is_away_everybody_is_told() -> None:
 def test_one_who_goes_takes_nothing_from_the_others() -> None:
     async def story() -> None:
         async with world() as w:
-            gone, stays = (asyncio.ensure_future(w.payloads(w.span(n, n))) for n in (0, 1))
+            gone, same, other = (asyncio.ensure_future(w.payloads(w.span(n, n))) for n in (0, 0, 1))
             await asyncio.sleep(0)
             gone.cancel()
-            assert await stays == [b"1"]
+            assert await asyncio.gather(same, other) == [[b"0"], [b"1"]]
 
     asyncio.run(story())
 
@@ -144,7 +160,7 @@ def test_a_stop_fails_who_waits() -> None:
     async def story() -> None:
         async with world() as w:
             w.way.open.clear()
-            waiting = asyncio.gather(*(w.replaying.page(w.span()) for _ in range(BULK + 1)), return_exceptions=True)
+            waiting = asyncio.gather(*map(w.replaying.page, w.many(BULK + 1)), return_exceptions=True)
             while not w.way.asked:
                 await asyncio.sleep(0.001)
             await w.replaying.stop()
