@@ -36,6 +36,7 @@ class Leaving:
         self._me, self._members, self._client = me, members, client
         self._stamped, self._shared = stamped, shared
         self._informed: set[str] = set()
+        self._silent: set[str] = set()  # were told with the last word, and did not answer
 
     @property
     def is_known(self) -> bool:
@@ -54,8 +55,10 @@ class Leaving:
                 await self._tell()
 
     async def _tell(self) -> None:
-        answers = await self._client.leave(self._me(), self._members.staying, self._offers())
+        told = self._members.staying
+        answers = await self._client.leave(self._me(), told, self._offers())
         self._informed = set(answers)
+        self._silent = {broker.name for broker in told} - self._informed
         views = Counter(known.brokers for known in answers.values() if known.brokers)
         staying = [broker for view, _ in views.most_common(1) for broker in view if broker.name != self._me().name]
         if staying and self._members.is_counted and self._members.leave(staying):
@@ -67,6 +70,6 @@ class Leaving:
         offers: defaultdict[str, list[str]] = defaultdict(list)
         for topic in self._stamped() if self._members.is_leaving else ():
             owner, keeper = self._members.owner(topic), owner_of(topic, answering)
-            if keeper is not None and owner is not None and owner.name not in answering:
+            if keeper is not None and owner is not None and owner.name in self._silent:
                 offers[keeper].append(topic)
         return offers
