@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from itertools import count, islice
 from typing import Any
 
 import httpx
 
 from support.topic_brokers import SECRET, LocalBroker, Subscriber, agree, brokers
-from tocsin.broker.upstream.handover import Batch, Handed
+from tocsin.broker.upstream.handover import Batch, Handed, Known
+from tocsin.broker.upstream.leaving import Leaving
+from tocsin.broker.upstream.members import Members
 from tocsin.broker.upstream.peers import NotSettled
 from tocsin.broker.upstream.topics import owner_of, ranked
+from tocsin.clock import VirtualClock
+from tocsin.protocol.coordination import BrokerInfo
 from tocsin.tokens import Principal, mint
 
 ANN = Principal("ann", ("publish:*", "topic:*"))
@@ -130,6 +134,42 @@ def test_a_leaving_broker_gives_its_topics_to_whom_those_that_stay_take_for_the_
             async with Subscriber(a.info.url, topic, position=first) as back:
                 await publish(b, topic, 3)
                 assert await back.until(2) == [2, 3]
+
+    run(story())
+
+
+class Peers:
+    """Those who answer a leaving broker's word, by what they know; keeps what each word offered."""
+
+    def __init__(self, *living: str) -> None:
+        self.known, self.answering = Known(tuple(map(info, living))), set(living)
+        self.offered: list[Mapping[str, Sequence[str]]] = []
+
+    async def leave(
+        self, me: BrokerInfo, others: Iterable[BrokerInfo], offers: Mapping[str, Sequence[str]]
+    ) -> dict[str, Known]:
+        self.offered.append(dict(offers))
+        return {other.name: self.known for other in others if other.name in self.answering}
+
+
+def info(name: str) -> BrokerInfo:
+    return BrokerInfo(name, f"http://{name}")
+
+
+def test_a_topic_is_offered_to_another_only_where_its_owner_was_told_and_is_silent() -> None:
+    async def story() -> None:
+        members = Members(lambda: info("d"), VirtualClock(), 60.0)
+        members.tell([info(name) for name in "abd"])  # of c it hears from a and b
+        peers = Peers("a", "b", "c")
+        topic = topic_of("c")
+        leaving = Leaving(lambda: info("d"), members, peers, lambda: [topic], lambda: None)  # type: ignore[arg-type]
+        for _ in range(3):
+            await leaving._tell()
+        assert peers.offered == [{}, {}, {}]
+        peers.answering = {"a", "b"}
+        for _ in range(2):
+            await leaving._tell()
+        assert peers.offered[3:] == [{}, {owner_of(topic, "ab"): [topic]}]
 
     run(story())
 
