@@ -110,14 +110,14 @@ def closing_lines(summary: Summary) -> list[str]:
 
 
 def _lag_lines(summary: Summary) -> list[str]:
-    """Right below the latencies, which it explains."""
+    """First, for it explains the latencies."""
     if not summary.has_lagged:
         return []
     cut = ", and was cut short" if summary.is_cut else ""
     passed_s = summary.seconds + summary.held_s
     return [
         f"This machine lagged: the feed was held back for {summary.held_s:.0f} of {passed_s:.0f} s{cut}. "
-        "The latencies above are those of a machine that was too busy."
+        "The latencies are those of a machine that was too busy."
     ]
 
 

@@ -48,7 +48,7 @@ def test_the_headline_counts_one_as_one():
     assert text.endswith("1 record, 1 execution, 1 notification, 1 notice")
 
 
-def test_that_the_machine_lagged_is_told_right_below_the_latencies():
+def test_that_the_machine_lagged_is_told_first():
     assert "lagged" in closing_lines(replace(SUMMARY, held_s=9.0))[0]
 
 
@@ -75,7 +75,7 @@ def test_the_summary_says_what_was_shared_and_that_ticks_are_waited_for():
 @pytest.mark.parametrize(
     ("summary", "said", "not_said"),
     [
-        (replace(SUMMARY, held_s=9.0), "held back for 9 of 54 s. The latencies above", "cut short"),
+        (replace(SUMMARY, held_s=9.0), "held back for 9 of 54 s. The latencies are those", "cut short"),
         (replace(SUMMARY, held_s=9.0, is_cut=True), "was cut short", "failed"),
         (replace(SUMMARY, problems=("ByKind: …",)), "Records", "none missing"),
         (replace(SUMMARY, channels=[replace(LINE, failed=2)]), "2 executions failed and were repeated", "lagged"),
