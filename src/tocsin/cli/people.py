@@ -2,7 +2,7 @@
 
 The address: given, else configured, else kept by ``tocsin login``, else the coordinator of the
 configuration. The token: given, else kept for that very address, else, on this machine only, one made for
-the moment from the secret in the data directory.
+the moment from the secret in the data directory. Who names a data directory means its secret: nothing kept counts.
 """
 
 from __future__ import annotations
@@ -28,6 +28,24 @@ CoordinatorUrl = Annotated[
     str | None,
     typer.Option("--coordinator", help="Address of the coordinator.", show_default="from the configuration"),
 ]
+PersonToken = Annotated[
+    str | None,
+    typer.Option(
+        "--token",
+        help="Token to show.",
+        envvar="TOCSIN_TOKEN",
+        show_envvar=True,
+        show_default="that of tocsin login, else made from the local secret",
+    ),
+]
+PersonDataDir = Annotated[
+    str | None,
+    typer.Option(
+        "--data-dir",
+        help="Directory of the cluster's data; given, its secret counts and no login.",
+        show_default=".tocsin",
+    ),
+]
 BrokerUrl = Annotated[
     str | None, typer.Option("--broker", help="Address of one broker, where there is no coordinator.")
 ]
@@ -43,10 +61,16 @@ class Kept(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def session_options(
-    config: Config, coordinator: str | None, broker: str | None, token: str | None, user: str | None
+    config: Config,
+    coordinator: str | None,
+    broker: str | None,
+    token: str | None,
+    user: str | None,
+    *,
+    is_local: bool = False,
 ) -> dict[str, Any]:
-    """What ``tocsin.client.connect`` needs."""
-    kept = read_kept(config)
+    """What ``tocsin.client.connect`` needs; ``is_local`` where the data directory was named."""
+    kept = None if is_local else read_kept(config)
     if coordinator is None and broker is None:
         coordinator, broker = config.client.coordinator or None, config.client.broker or None
     if coordinator is None and broker is None:

@@ -14,8 +14,8 @@ from typing import Annotated, Any, BinaryIO
 import msgspec
 import typer
 
-from tocsin.cli.options import ConfigFile, DataDir, Sets, Token, settings
-from tocsin.cli.people import BrokerUrl, CoordinatorUrl, UserName, session_options
+from tocsin.cli.options import ConfigFile, Sets, settings
+from tocsin.cli.people import BrokerUrl, CoordinatorUrl, PersonDataDir, PersonToken, UserName, session_options
 from tocsin.client import connect
 from tocsin.errors import BadArgument, LimitExceeded
 
@@ -25,10 +25,10 @@ def publish(
     payload: Annotated[str, typer.Argument(help="JSON, or else a text; - takes lines of JSON from standard input.")],
     coordinator: CoordinatorUrl = None,
     broker: BrokerUrl = None,
-    token: Token = None,
+    token: PersonToken = None,
     user: UserName = None,
     config: ConfigFile = None,
-    data_dir: DataDir = None,
+    data_dir: PersonDataDir = None,
     sets: Sets = None,
 ) -> None:
     """Publish under a [bold]topic[/bold], and print the position that its owner gave.
@@ -36,7 +36,7 @@ def publish(
     Example: tocsin publish news '{"headline": "The bridge is open"}'
     """
     chosen = settings(config, sets, {"cluster.data_dir": data_dir}).config
-    options = session_options(chosen, coordinator, broker, token, user)
+    options = session_options(chosen, coordinator, broker, token, user, is_local=data_dir is not None)
     asyncio.run(_publish(options, topic, payload))
 
 

@@ -10,9 +10,10 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from tocsin.cli.options import ConfigFile, DataDir, Json, Sets, Token, settings
+from tocsin.cli.breaks import breaks_told
+from tocsin.cli.options import ConfigFile, Json, Sets, settings
 from tocsin.cli.output import note, print_json
-from tocsin.cli.people import BrokerUrl, CoordinatorUrl, UserName, session_options
+from tocsin.cli.people import BrokerUrl, CoordinatorUrl, PersonDataDir, PersonToken, UserName, session_options
 from tocsin.cli.signals import run_until_signalled
 from tocsin.client import Gap, Notification, Subscription, channel, connect, topic
 from tocsin.errors import BadArgument, NotFound, SessionEnded
@@ -30,23 +31,24 @@ def subscribe(
     end: Annotated[bool, typer.Option("--end", help="End the subscription when the command ends.")] = False,
     coordinator: CoordinatorUrl = None,
     broker: BrokerUrl = None,
-    token: Token = None,
+    token: PersonToken = None,
     user: UserName = None,
     config: ConfigFile = None,
-    data_dir: DataDir = None,
+    data_dir: PersonDataDir = None,
     as_json: Json = False,
     sets: Sets = None,
 ) -> None:
     """Print the notifications of a [bold]channel[/bold] or a [bold]topic[/bold], one line of JSON each.
 
     The subscription stays when the command ends, and goes on where it stopped when the command is run again, unless
-    --end is given. Gaps are told on standard error, with --json among the notifications.
+    --end is given. Gaps are told on standard error, with --json among the notifications; connections that are lost
+    and come back always on standard error.
 
     Example: tocsin subscribe Near kind=fire x=0 y=0 radius=500
     """
     chosen = settings(config, sets, {"cluster.data_dir": data_dir}).config
     target = parse_target(name, arguments or [], is_topic=is_topic)
-    options = session_options(chosen, coordinator, broker, token, user)
+    options = session_options(chosen, coordinator, broker, token, user, is_local=data_dir is not None)
     end_s = chosen.client.login_timeout if end else None
     run_until_signalled(_follow(options, target, id, count, end_s, as_json))
 
@@ -61,7 +63,8 @@ async def _follow(
     options: dict[str, Any], target: Target, id: str | None, count: int | None, end_s: float | None, as_json: bool
 ) -> None:
     """``end_s``: how long the end of the subscription may take; ``None`` leaves it standing."""
-    async with connect(**options) as session:
+    session = connect(**options)
+    async with breaks_told(session, options), session:
         subscription = session.subscribe(target, id=id)
         try:
             await subscription

@@ -161,6 +161,11 @@ class Session:
         await self._ask(lambda now, key: self._core.renewed(now, token, lasts_s(token), key))
 
     @property
+    def problem(self) -> str:
+        """Why there is no connection; empty where there is one, or nothing is known yet."""
+        return self._core.problem
+
+    @property
     def positions(self) -> dict[str, str]:
         """By subscription, up to where the application has taken it: to be given to a later ``connect``."""
         return {**self._positions, **self._core.positions}

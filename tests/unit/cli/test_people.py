@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from broker_world import World, eventually, token_of, world
+from broker_world import SECRET, World, eventually, token_of, world
 from support.authority import Certificate
 from tocsin.broker.server import tls_context
 
@@ -64,6 +64,71 @@ def test_a_login_is_kept_for_the_other_commands(tmp_path: Path):
         out, err = await following.communicate()
         assert (following.returncode, out.decode().splitlines()) == (0, ['{"n":1}', '"plain words"']), err
         assert people.broker.directory.kept, "the subscription stays"
+
+    tell(story, tmp_path)
+
+
+def test_a_data_directory_that_is_named_counts_more_than_a_login(tmp_path: Path):
+    async def story(people: People) -> None:
+        await people.log_in()
+        secret = tmp_path / "data" / "secret"
+        secret.parent.mkdir()
+        secret.touch(0o600)
+        secret.write_bytes(SECRET)
+        here = ("--broker", people.broker.server.url, "--data-dir", "data")
+        following = await people.start("subscribe", "news", "--topic", "--count", "1", *here)
+        await eventually(lambda: bool(people.broker.directory.kept))
+        assert (await people.run("publish", "news", "1", *here))[:2] == (0, "0001\n")
+        _, err = await following.communicate()
+        assert b"Subscribed as 'local' at" in err
+        shown = await people.run("publish", "news", "2", *here, "--token", token_of("bob", ("publish:no",)))
+        assert (shown[0], "publishing 'news' needs" in shown[2]) == (1, True), "a token counts more than both"
+
+    tell(story, tmp_path)
+
+
+def test_a_login_that_is_forgotten_is_told(tmp_path: Path):
+    async def story(people: People) -> None:
+        await people.log_in()
+        path = tmp_path / "login"
+        assert await people.run("login", "--forget") == (0, "", f"Removed the login that was kept in {path}.\n")
+        assert not path.exists()
+        assert await people.run("login", "--forget") == (0, "", f"No login was kept in {path}.\n")
+
+    tell(story, tmp_path)
+
+
+def test_a_coordinator_that_does_not_answer_is_told_while_it_is_tried(tmp_path: Path):
+    async def story(people: People) -> None:
+        following = await people.start(
+            "subscribe", "news", "--topic", "--coordinator", "http://127.0.0.1:1", "--set", "client.connect_timeout=1h"
+        )
+        assert following.stderr is not None
+        line = (await following.stderr.readline()).decode()
+        assert line.startswith("Not connected yet: no coordinator answers at http://127.0.0.1:1 ("), line
+        assert line.endswith("; trying for 3600 s (client.connect_timeout).\n"), line
+        following.terminate()
+        out, _ = await following.communicate()
+        assert out == b""
+
+    tell(story, tmp_path)
+
+
+def test_a_connection_that_is_lost_and_found_again_is_told_once_each(tmp_path: Path):
+    async def story(people: People) -> None:
+        await people.log_in()
+        following = await people.start("subscribe", "news", "--topic", "--set", "client.backoff_max=500ms")
+        assert following.stderr is not None
+        assert b"Subscribed as 'ann'" in await following.stderr.readline()
+        port, name = people.broker.server.port, people.broker.settings.name
+        await people.broker.server.stop()
+        lost = f"The connection to the broker {name!r} is lost; trying until there is one again.\n"
+        assert await following.stderr.readline() == lost.encode()
+        async with world(port=port):
+            assert await following.stderr.readline() == f"Connected again, at the broker {name!r}.\n".encode()
+            following.terminate()
+            out, err = await following.communicate()
+            assert (out, err) == (b"", b"")
 
     tell(story, tmp_path)
 
