@@ -77,3 +77,12 @@ def test_the_map_is_moved_without_a_pointer(recorded: Page) -> None:
     for _ in range(2):
         recorded.get_by_role("button", name="Farther away").press("Enter")
     assert recorded.evaluate(GROUND) == whole
+
+
+def test_a_recording_names_no_policy_and_says_what_is_made_up(recorded: Page) -> None:
+    """The last of them: it leaves the map."""
+    expect(recorded.locator("#played")).to_be_visible()
+    recorded.goto(recorded.url.replace("/city", "/operator"))
+    expect(recorded.locator("#alerts")).to_contain_text("made up for the replay")
+    expect(recorded.locator("#policies")).to_contain_text("no policy decides here")
+    expect(recorded.locator("#brokers tbody tr")).to_have_count(3)

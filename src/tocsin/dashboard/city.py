@@ -7,6 +7,7 @@ moves goes over the topic ``city``:
 ``k``    the rest of the message
 ======== ============================================================================================
 world    the world has changed: ask for it again
+begins   a recording begins, or begins anew: what was reported before is over
 people   ``t``; ``xy``: for each person two unsigned 16-bit numbers, little endian, as parts of the city's
          size, in base64
 placed   ``brokers``: names; ``of``: for each person a byte, the number of the broker or 255, in base64

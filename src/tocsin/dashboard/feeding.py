@@ -71,6 +71,7 @@ class Playing:
 
     async def _once(self) -> None:
         began = time.monotonic()
+        await self._speaker.city({"k": "begins"})
         for moment in self._replay.moments():
             await asyncio.sleep(max(0.0, began + moment.t - time.monotonic()))
             await self._speaker.city(moment.people)
@@ -91,7 +92,6 @@ class Playing:
             figures=figures,
             channels=made.channels,
             cluster=cluster,
-            policies=made.policies,
             decisions=self._history.decisions.note([one | {"at": at} for one in made.decisions]),
             moves=self._history.moves.note(made.moves),
             alerts=self._watch.look(at, made.brokers, figures, made.channels, cluster),

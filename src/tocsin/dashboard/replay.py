@@ -2,7 +2,8 @@
 
 The recording tells who moves where and what is reported, not at which broker anybody was. So brokers stand in the city,
 people go to the nearest, loads follow from how many are there and from the reports around them, and every
-``SHUFFLE_S`` people are arranged anew, evenly. No system is needed to look at it, and the page says that it is played.
+``SHUFFLE_S`` people are arranged anew: evenly, then at the nearest again. No policy has a part in that, and none is
+named. No system is needed to look at it, and the pages say that it is played and made up.
 """
 
 from __future__ import annotations
@@ -29,12 +30,6 @@ BROKERS = 10
 SHUFFLE_S = 30.0
 BYTES_EACH = 420.0  # a second, that a person gets in the mean
 FADE = 0.85
-POLICIES: dict[str, Any] = {
-    "placement": {"name": "nearest", "options": {}},
-    "balancing": {"migrate": None, "shuffle": {"name": "simsh", "options": {}}},
-    "known": ["nearest"],
-    "known_balancing": ["simsh"],
-}  # what is done to people here, as a coordinator would tell it
 Floats = NDArray[np.float64]
 
 
@@ -73,7 +68,7 @@ class Replay:
 
     def moments(self) -> Iterator[Moment]:
         """From the beginning on."""
-        crowd = _Crowd(self.scene.people, self._spots, self.brokers)
+        crowd = _Crowd(self._spots, self.brokers)
         told: list[dict[str, Any]] = []
         is_empty = True
         for event in recording.replay(self._path):
@@ -103,7 +98,13 @@ class Replay:
             crowd.placed,
             city.reports(event.t, told) if told else None,
             Sample(
-                0, 0.0, crowd.samples(), Figures(), [_channel(len(told))], ClusterSample(True, ""), POLICIES, decisions
+                n=0,
+                at=0.0,
+                brokers=crowd.samples(),
+                figures=Figures(),
+                channels=[_channel(len(told))],
+                cluster=ClusterSample(True, ""),
+                decisions=decisions,
             ),
         )
 
@@ -111,11 +112,11 @@ class Replay:
 class _Crowd:
     """Who is at which broker, and what that costs it."""
 
-    def __init__(self, people: int, spots: Floats, names: Sequence[str]) -> None:
+    def __init__(self, spots: Floats, names: Sequence[str]) -> None:
         self._spots, self._names = spots, names
         self._at: NDArray[np.int64] | None = None
         self._loads: Floats | None = None
-        self._people, self._even = people, False
+        self._even = False
         self._next_s = SHUFFLE_S
 
     def advance(self, t: float, xy: Floats, reports: int) -> list[dict[str, Any]]:
@@ -139,12 +140,13 @@ class _Crowd:
         assert self._at is not None
         before = self._at
         self._at = evenly(ways) if ways is not None else nearest
-        moves = int((before != self._at).sum())
+        done = "everyone is spread evenly" if ways is not None else "everyone is at the nearest broker again"
+        changed = int((before != self._at).sum())
         return {
-            "at": t, "action": "shuffle", "reason": "the replay arranges people anew", "policy": "simsh",
-            "moves": moves, "cov": 0.0, "mean": 0.0, "users": len(before), "is_asked": False, "plan": None,
-            "before": None, "after": None, "rejected": {}, "discarded": [], "milliseconds": 0.0,
-        }  # fmt: skip
+            "at": t,
+            "action": "made up",
+            "reason": f"{done}, {changed:,} of {len(before):,} at another than before",
+        }
 
     @property
     def placed(self) -> Mapping[str, str]:

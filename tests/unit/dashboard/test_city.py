@@ -51,8 +51,19 @@ def test_a_recording_is_played_second_by_second(tmp_path) -> None:
     for moment in moments:
         assert sum(broker.online for broker in moment.sample.brokers) == 40
         assert all((broker.load > 0) == (broker.online > 0) for broker in moment.sample.brokers)
-        assert moment.sample.policies["placement"]["name"] == "nearest"
     assert any(moment.reports for moment in moments)
+
+
+def test_what_a_replay_does_to_people_is_nobodys_decision(tmp_path) -> None:
+    events = [Event(float(t), "locations", SPOTS) for t in range(62)]
+    recording.record(tmp_path / "long.jsonl", events, ABOUT)
+    samples = [moment.sample for moment in Replay(tmp_path / "long.jsonl", brokers=2).moments()]
+    assert {sample.policies for sample in samples} == {None}
+    told = [one for sample in samples for one in sample.decisions]
+    assert [(one["at"], one["action"], "policy" in one) for one in told] == [
+        (30.0, "made up", False),
+        (60.0, "made up", False),
+    ]
 
 
 def test_only_recordings_of_the_city_are_played(tmp_path) -> None:
@@ -104,16 +115,17 @@ def test_a_recording_of_one_moment_is_not_played_without_a_pause(tmp_path) -> No
 
     asyncio.run(play())
     assert told.samples == 1
+    assert told.kinds[:2] == ["begins", "people"]  # pages forget what was reported the last time
 
 
 class Mouth:
     """Counts what pages would be told."""
 
     def __init__(self) -> None:
-        self.samples, self.sampled = 0, asyncio.Event()
+        self.samples, self.sampled, self.kinds = 0, asyncio.Event(), list[str]()
 
     async def city(self, message: dict[str, Any]) -> None:
-        return
+        self.kinds.append(message["k"])
 
     async def sample(self, sample: Sample) -> None:
         self.samples += 1

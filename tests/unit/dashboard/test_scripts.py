@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tocsin.config import Coordinator
 from tocsin.dashboard.pages import STATIC
 from tocsin.dashboard.report import COLOURS
 from tocsin.scenarios.city.emergencies import KINDS
@@ -113,3 +114,15 @@ def test_what_scrolls_is_reached_by_keyboard() -> None:
     lists = [tag for text in texts for tag in re.findall(r'<\w+ class="(?:feed|cards|scroll)"[^>]*>', text)]
     assert len(lists) >= 5
     assert [tag for tag in lists if 'tabindex="0"' not in tag] == []
+
+
+def test_a_text_in_the_map_is_one_child() -> None:
+    """It is laid out as a grid, in which every child takes a line of its own."""
+    texts = [path.read_text() for path in STATIC.glob("*.html")]
+    found = [one for text in texts for one in re.findall(r'<p class="empty" id="no-(?:city|map)">(.*?)</p>', text)]
+    assert len(found) == 2
+    assert [one for one in found if "<" in one and not re.fullmatch(r"<span>.*</span>", one)] == []
+
+
+def test_the_page_says_how_often_the_coordinator_looks() -> None:
+    assert f"every {Coordinator().balance_every:g} s" in (STATIC / "operator.html").read_text()

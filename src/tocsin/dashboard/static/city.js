@@ -4,7 +4,7 @@ import { byName, count, decimal, el, fill, write } from "./format.js";
 import { follow } from "./live.js";
 import { CityMap } from "./map.js";
 import { colourOf } from "./palette.js";
-import { onTheme, open, setState } from "./shell.js";
+import { addresses, onTheme, open, setState } from "./shell.js";
 
 const SHOWN_REPORTS = 30;
 const REGIONS_EVERY_MS = 3_000;
@@ -27,6 +27,7 @@ function take(message) {
   if (message.k === "world") return "again";
   if (message.k === "people") move(message);
   else if (message.k === "placed") place(message);
+  else if (message.k === "begins") forgetReports();
   else if (message.k === "reports") report(message);
   return null;
 }
@@ -34,7 +35,7 @@ function take(message) {
 function move(message) {
   if (!map.world) return;
   map.movePeople(message);
-  write(byId("clock"), `after ${decimal(message.t, 0)} s`);
+  write(byId("clock"), `${decimal(message.t, 0)} s from the beginning`);
   const now = performance.now();
   if (now - regionsAt < REGIONS_EVERY_MS) return;
   regionsAt = now;
@@ -65,6 +66,13 @@ function report(message) {
   while (list.children.length > SHOWN_REPORTS) list.lastChild.remove();
 }
 
+/** Those of the last time that it was played. */
+function forgetReports() {
+  map.forgetReports();
+  fill(byId("reports"));
+  byId("no-reports").hidden = false;
+}
+
 byId("layers").addEventListener("change", ({ target }) => map.show(target.name, target.checked));
 fill(document.querySelector(".zoom"),
   el("button", { onclick: () => map.zoom(CLOSER), "aria-label": "Closer", "aria-describedby": "map-keys" }, "+"),
@@ -79,6 +87,7 @@ onTheme(() => {
   showLegend();
 });
 await open();
+byId("played").hidden = !addresses.replay;
 follow("city", "/api/city", begin, take).catch((problem) => {
   setState("lost", "no data");
   byId("no-city").hidden = false;

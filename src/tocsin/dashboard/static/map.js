@@ -74,6 +74,11 @@ export class CityMap {
     this.#reports.add(message, performance.now());
   }
 
+  forgetReports() {
+    this.#reports = new Reports();
+    this.#isOld = true;
+  }
+
   /** Marks that stay: {x, y, radius, label}. */
   setMarks(marks) {
     this.#marks = marks;

@@ -1,12 +1,13 @@
 /** The operator's page: the system at a glance, and what an operator may do to it. */
 
+import { showAlerts } from "./alerts.js";
 import { showBrokers } from "./brokers.js";
 import { drawPast, Past } from "./past.js";
 import { count, decimal, el, fill, milliseconds, perSecond, plural, rate, rateParts, seconds, time, write } from "./format.js";
 import { follow } from "./live.js";
 import { numberAll } from "./palette.js";
 import { setUpPolicies, showPolicies } from "./policies.js";
-import { addresses, onTheme, open, setState } from "./shell.js";
+import { addresses, isLost, onState, onTheme, open, setState } from "./shell.js";
 import * as words from "./words.js";
 
 const CHARTS_EVERY_MS = 2_000;
@@ -15,6 +16,7 @@ const byId = (id) => document.getElementById(id);
 
 const past = new Past();
 const events = new Map(); // id → {at, text, kind}
+let last = null; // sample
 let drawnAt = 0;
 
 function begin({ past: found }) {
@@ -31,7 +33,8 @@ function take(sample) {
 }
 
 function show(sample) {
-  showAlerts(sample);
+  last = sample;
+  tellAlerts();
   showTiles(sample);
   showBrokers(sample.brokers);
   showChannels(sample);
@@ -43,17 +46,7 @@ function show(sample) {
   drawPast(past);
 }
 
-function showAlerts({ alerts, problems }) {
-  const lines = [
-    ...alerts.map((alert) => el("li", {}, alert.text, el("span", {}, `since ${time(alert.since)}`))),
-    ...problems.map((text) => el("li", { class: "note" }, text)),
-  ];
-  const list = byId("alerts");
-  const said = lines.map((line) => line.textContent).join("\n") || "calm";
-  if (list.dataset.said === said) return;
-  list.dataset.said = said;
-  fill(list, lines.length ? lines : el("li", { class: "calm" }, "Everything is within its budgets: lag, balance, loss."));
-}
+const tellAlerts = () => showAlerts(byId("alerts"), last, { isLost: isLost(), isPlayed: addresses.replay });
 
 function showTiles({ figures, brokers, channels, cluster }) {
   const online = brokers.reduce((sum, { online }) => sum + online, 0);
@@ -145,8 +138,10 @@ onTheme(() => {
   drawnAt = 0;
   if (past.n) drawPast(past);
 });
+onState(() => last && isLost() && tellAlerts()); // what is not old any more is told by the next sample
 await open();
 setUpPolicies();
+if (addresses.replay) write(byId("no-events"), "Nobody was arranged anew yet: the replay does that every half minute.");
 follow("system", "/api/history", begin, take).catch((problem) => {
   setState("lost", "no data");
   fill(byId("alerts"), el("li", {}, problem.message));

@@ -2,6 +2,7 @@
 
 import { count, decimal, el, fill, rate } from "./format.js";
 import { addresses, coordinator, say } from "./shell.js";
+import * as words from "./words.js";
 
 const NONE = "(none)";
 const MIGRATE = ["xbal", "ldm", "sdm", "gmove"]; // not made for shuffling everybody
@@ -23,8 +24,8 @@ export function setUpPolicies() {
 
 /** A recording has no coordinator that could be asked for anything. */
 function onlyShow() {
-  for (const field of [...form.elements, document.getElementById("compare")]) field.disabled = true;
-  form.querySelector(".row").replaceChildren(el("p", { class: "quiet small" }, "This is a recording: what it shows was decided before."));
+  document.getElementById("compare").disabled = true;
+  fill(form, el("p", { class: "quiet small" }, "This is a recording, and no policy decides here: the replay puts people to the nearest broker, and every half minute spreads them evenly or takes that back."));
   fill(document.getElementById("comparison"), el("p", { class: "empty" }, "A recording has no coordinator whose policies could be compared. On a running system they are compared here, and nobody is moved by asking."));
 }
 
@@ -78,11 +79,11 @@ async function compare(button) {
   button.disabled = false;
 }
 
-function show(target, { brokers, users, streams, pinned, now, trials }) {
-  const best = Math.min(...trials.map(({ after }) => after.cov));
-  const rows = [row("as it is", now, null), ...trials.map((trial) => row(trial.policy, trial.after, trial, best))];
+function show(target, found) {
+  const best = words.mostEven(found.trials);
+  const rows = [row("as it is", found.now, null), ...found.trials.map((trial) => row(trial.policy, trial.after, trial, best))];
   fill(target,
-    el("p", { class: "quiet small" }, `${count(users)} people with ${count(streams)} streams at ${count(brokers)} brokers; ${count(pinned)} of them stay where they are for now.`),
+    el("p", { class: "quiet small" }, words.compared(found)),
     el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Comparison of policies" },
       el("table", { id: "trials" },
         el("thead", {}, el("tr", {}, ["Policy", "Highest load", "Of the least possible", "cov", "Load in all", "Moves", "Took", "Ended"].map((name, at) => el("th", { scope: "col", class: at && at < 7 ? "number" : null }, name)))),

@@ -70,9 +70,16 @@ export const coordinator = (path, options) => ask(addresses.coordinator + path, 
 
 /** `state` is live, lost or empty; `text` is what to say beside it. */
 export function setState(name, text) {
-  if (state.dataset.state !== name) state.dataset.state = name;
   write(state, text);
+  if (state.dataset.state === name) return;
+  state.dataset.state = name;
+  dispatchEvent(new Event("tocsin-state"));
 }
+
+/** Called whenever the connection is lost or there again. */
+export const onState = (work) => addEventListener("tocsin-state", work);
+
+export const isLost = () => state.dataset.state === "lost";
 
 let fading;
 export function say(text, { isBad = false } = {}) {
@@ -104,14 +111,14 @@ export function confirm({ title, text, action }) {
 /** A dialog in which a token is pasted; resolves when there is one. */
 export function logIn(problem = "") {
   return new Promise((resolve) => {
-    const pasted = el("textarea", { rows: 4, required: true, spellcheck: "false", autocomplete: "off", id: "pasted-token" });
+    const pasted = el("input", { type: "text", required: true, spellcheck: "false", autocomplete: "off", id: "pasted-token" });
     const wrong = el("p", { class: "error", role: "alert" }, problem);
     const dialog = el("dialog", { "aria-labelledby": "login-title" },
       el("form", {},
         el("h2", { id: "login-title" }, "Who is there?"),
         el("p", { class: "quiet" }, "What you see and may do follows from your token. It stays in this tab."),
         el("label", { for: "pasted-token" }, "Token", pasted),
-        el("p", { class: "quiet small" }, "Make one with ", el("code", {}, "tocsin token NAME --can read --can 'topic:*'"), "; an operator needs ", el("code", {}, "--can admin"), "."),
+        el("p", { class: "quiet small" }, "Make one with ", el("code", {}, "tocsin token NAME --data-dir DIR --can read --can 'topic:*'"), "; an operator needs ", el("code", {}, "--can admin"), ". DIR is where the system keeps its data: ", el("code", {}, ".tocsin"), " unless another was named, ", el("code", {}, ".demo/data"), " for a demo."),
         wrong,
         el("div", { class: "row" }, el("button", { class: "primary" }, "Log in"))));
     dialog.addEventListener("cancel", (event) => event.preventDefault());

@@ -6,6 +6,7 @@ const ACTIONS = { migrate: "Moves", shuffle: "Arranges everyone anew:" };
 
 /** One decision of the balancer as a sentence. */
 export function decision(one) {
+  if (one.action === "made up") return `Made up for the replay: ${one.reason}.`;
   const by = one.is_asked ? ", as asked" : "";
   if (one.action === "nothing") return `Nothing to do${by}: ${one.reason}.`;
   const figures = one.before && one.after
@@ -19,22 +20,33 @@ const STATES = {
   adopting: "is awaited: the new broker attaches the subscriptions",
   sending: "is on the way",
   done: "has moved",
-  refused: "stays",
-  "timed out": "stays, the move took too long",
-  superseded: "stays, a newer plan came",
 };
+const FAILED = ["refused", "timed out", "superseded"];
 
 /** One move as a sentence. */
 export function move(one) {
   const way = `from ${one.source ?? "nowhere"} to ${one.to}`;
-  const why = one.cause ? ` because ${one.cause}` : "";
-  const end = one.outcome && one.state !== "done" ? ` (${one.outcome})` : "";
-  return `${one.user} ${STATES[one.state] ?? one.state} ${way}${why}${end}.`;
+  if (FAILED.includes(one.state)) return `${one.user} does not go ${way}: ${one.outcome || one.state}.`;
+  const why = one.cause ? ` (${one.cause})` : "";
+  return `${one.user} ${STATES[one.state] ?? one.state} ${way}${why}.`;
 }
 
 /** A plan with many moves, counted. */
 export function plan(one) {
   const total = Object.values(one.states).reduce((a, b) => a + b, 0);
   const parts = Object.entries(one.states).map(([name, number]) => `${count(number)} ${name}`);
-  return `Plan ${one.id} (${one.kind}: ${one.cause}): ${plural(total, "move")}${parts.length ? `, ${parts.join(", ")}` : ""}.`;
+  const about = one.cause.startsWith(one.kind) ? one.cause : `${one.kind}: ${one.cause}`;
+  return `Plan ${one.id} (${about}): ${total ? plural(total, "move") : "no moves"}${parts.length ? `, ${parts.join(", ")}` : ""}.`;
+}
+
+/** With what policies were compared. */
+export function compared({ brokers, users, streams, pinned }) {
+  const rest = pinned ? `; ${count(pinned)} of them ${pinned === 1 ? "stays" : "stay"} in place for now` : "";
+  return `${plural(users, "person", "people")} with ${plural(streams, "stream")} at ${plural(brokers, "broker")}${rest}.`;
+}
+
+/** The least cov, which is to be pointed out; null without load, and where all are equal. */
+export function mostEven(trials) {
+  const covs = trials.filter(({ after }) => after.total > 0).map(({ after }) => after.cov);
+  return new Set(covs).size > 1 ? Math.min(...covs) : null;
 }

@@ -1,0 +1,21 @@
+/** What an operator should look at, or that there is nothing; and how old that is where the connection is lost. */
+
+import { el, fill, time } from "./format.js";
+
+const PLAYED = "This is a recording: people and reports are recorded; brokers, their loads and who is at which are made up for the replay.";
+
+/** `isLost`: nothing has come since this sample. */
+export function showAlerts(list, { at, alerts, problems }, { isLost = false, isPlayed = false } = {}) {
+  const found = [
+    ...alerts.map((alert) => el("li", {}, alert.text, el("span", {}, `since ${time(alert.since)}`))),
+    ...problems.map((text) => el("li", { class: "note" }, text)),
+  ];
+  if (isPlayed) found.unshift(el("li", { class: "calm" }, PLAYED));
+  else if (!found.length) found.push(el("li", { class: "calm" }, `Everything ${isLost ? "was" : "is"} within its budgets: lag, balance, loss.`));
+  if (isLost) found.unshift(el("li", {}, `The connection is lost: this page is as of ${time(at)}.`));
+  const said = JSON.stringify([isLost, found.map((line) => line.textContent)]);
+  if (list.dataset.said === said) return;
+  list.dataset.said = said;
+  list.classList.toggle("old", isLost);
+  fill(list, found);
+}
