@@ -15,8 +15,7 @@ export function parameterField(one, user) {
     list: name === "kind" ? "kinds" : null,
     value: name === "user" ? user : DEFAULTS[name] ?? null,
   });
-  const hint = name === "x" ? " or click the map" : "";
-  return el("label", {}, `${name} (${type.toLowerCase()})${hint}`, input, name === "kind" ? el("datalist", { id: "kinds" }, KINDS.map((value) => el("option", { value }))) : null);
+  return el("label", {}, `${name} (${type.toLowerCase()})`, input, name === "kind" ? el("datalist", { id: "kinds" }, KINDS.map((value) => el("option", { value }))) : null);
 }
 
 /** By name; numbers where the type is one that a page can hold exactly, texts otherwise. */

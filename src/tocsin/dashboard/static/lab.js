@@ -57,6 +57,10 @@ async function run(event) {
     fill(byId("result"), el("p", { class: "empty error" }, "Choose at least one scheme to run."));
     return;
   }
+  if (!token() && !addresses.insecure) {
+    fill(byId("result"), el("p", { class: "empty error", role: "alert" }, "You have to log in to run a study: choose “Log in” at the top right, and paste a token with the capability ", el("code", {}, "coordinator"), "."));
+    return;
+  }
   const button = form.querySelector("button");
   button.disabled = true;
   fill(byId("result"), el("p", { class: "empty" }, "Simulating … the first study takes up to half a minute longer, for the policies are compiled then."));

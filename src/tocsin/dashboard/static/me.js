@@ -51,6 +51,7 @@ function pick(x, y) {
 
 function showPlace() {
   const fields = byId("subscribe").elements;
+  byId("pick").hidden = !map.world || !fields.x || !fields.y;
   const marks = [...held.values()].map(({ target }) => placeOf(target.arguments)).filter(Boolean);
   if (fields.x?.value && fields.y?.value) marks.push({ ...placeOf({ x: Number(fields.x.value), y: Number(fields.y.value), radius: Number(fields.radius?.value ?? 0) }), label: "here" });
   map.setMarks([...marks, ...added]);
