@@ -43,6 +43,7 @@ def test_a_short_run_delivers_everything_exactly_once_and_leaves_nothing_running
     assert connected["missing"] == connected["doubled"] == connected["out_of_order"] == 0
     assert summary["records"]["Reports"] > summary["warm_up_reports"] > 0
     assert "Starting Spark" in done.stderr
+    assert "make demo ARGS=--keep" in done.stderr
     assert not _is_locked(tmp_path / ".demo" / "data" / "lock")
 
 

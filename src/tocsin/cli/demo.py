@@ -15,7 +15,7 @@ from tocsin.cli.http import connect
 from tocsin.cli.options import Json
 from tocsin.cli.output import console, note, print_json, tell
 from tocsin.cli.signals import ended_by_signals
-from tocsin.config import load
+from tocsin.config import Config, load
 from tocsin.tokens import mint, read_secret
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def demo(
         process = ClusterProcess(directory, brokers=brokers)
         servers = Servers(process)
         try:
-            summary, past = _run(plan, process, servers, screen)
+            summary, past = _run(plan, process, servers, screen, is_kept=keep)
         except BaseException:
             servers.stop()
             process.stop()
@@ -73,29 +73,32 @@ def demo(
 
 
 def _run(
-    plan: Plan, process: ClusterProcess, servers: Servers, screen: Screen
+    plan: Plan, process: ClusterProcess, servers: Servers, screen: Screen, *, is_kept: bool
 ) -> tuple[Summary, dict[str, Any] | None]:
     from tocsin.demo.crowd import Crowd
     from tocsin.demo.feeder import Ahead
+    from tocsin.demo.process import START_S
     from tocsin.demo.receiver import NoticeReceiver
     from tocsin.demo.run import DemoRun
+    from tocsin.demo.view import dashboard_lines
 
     screen.waiting("Building the city while Spark starts", 0)
-    asked, is_connected = len(plan.present), plan.connected_people.__contains__
+    is_connected = plan.connected_people.__contains__
     ahead = Ahead(plan.events())
     try:
-        process.wait_ready(lambda waited: screen.waiting("Starting Spark", waited))
+        process.wait_ready(lambda waited: screen.waiting("Starting Spark", waited), START_S)
         servers.start(lambda waited: screen.waiting("Starting coordinator and brokers", waited))
         config = load(process.config_path)
         secret = read_secret(config.secret_path)
         with connect(config, None, None) as client, NoticeReceiver(secret) as receiver:
             crowd = Crowd(servers.coordinator_url, lambda user: mint(secret, user, ["subscribe:*"], 3600), is_connected)
-            onlooker = _onlooker(plan, servers, secret, config.dashboard.enter_ttl, screen)
+            onlooker = _onlooker(plan, servers, secret)
+            for line in dashboard_lines(_entrance(config, servers), is_kept=is_kept):
+                screen.say(line)
             run = DemoRun(client, plan, ahead, receiver, crowd, onlooker.show if onlooker else _unseen)
-            screen.waiting(f"Creating four channels and {asked:,} subscriptions", 0)
             crowd.start()
             try:
-                run.set_up()
+                run.set_up(process.root / "cluster.log", lambda step: screen.waiting(step, 0))
 
                 def watch(summary: Summary) -> None:
                     process.check()
@@ -111,15 +114,21 @@ def _run(
         ahead.stop()
 
 
-def _onlooker(plan: Plan, servers: Servers, secret: bytes, ttl_s: float, screen: Screen) -> Onlooker | None:
-    """Shows the city on the dashboard, where there is one, whose address is told."""
+def _entrance(config: Config, servers: Servers) -> str | None:
+    """For a visitor of the dashboard, where there is one."""
     if servers.dashboard_url is None:
         return None
     from tocsin.dashboard.entering import entrance
+
+    return entrance(servers.dashboard_url, read_secret(config.secret_path), config.dashboard.enter_ttl)
+
+
+def _onlooker(plan: Plan, servers: Servers, secret: bytes) -> Onlooker | None:
+    """Shows the city on the dashboard, where there is one."""
+    if servers.dashboard_url is None:
+        return None
     from tocsin.demo.onlooker import Onlooker
 
-    screen.say("The dashboard, open to one visitor (others paste a token):")
-    screen.say(f"  {entrance(servers.dashboard_url, secret, ttl_s)}")
     onlooker = Onlooker(servers.dashboard_url, secret, plan.scenario)
     onlooker.start()
     return onlooker
@@ -158,5 +167,7 @@ def _tell_how_to_go_on(process: ClusterProcess, servers: Servers) -> None:
     out.print(f"Everything still runs, the cluster at {process.url}, the coordinator at {servers.coordinator_url}:")
     out.print(f"  tocsin sql --config {process.config_path}", markup=False)
     out.print(f"  tocsin status --config {process.config_path}", markup=False)
+    if entrance := _entrance(load(process.config_path), servers):
+        out.print(f"  {entrance}    (the dashboard, for one visitor more)", markup=False)
     pids = " ".join(map(str, [*reversed(servers.pids), process.pid]))
     out.print(f"  kill {pids}    (stops it all)")

@@ -19,7 +19,8 @@ from tocsin.errors import TocsinError, Unavailable
 from tocsin.scenarios.city import Intent
 
 LOGINS = 16  # at once
-PATIENCE_S = 60.0
+PATIENCE_S = 600.0  # for all to be logged in and subscribed, on a machine that is busy
+LEAVE_S = 60.0
 
 
 class Crowd:
@@ -40,7 +41,7 @@ class Crowd:
         self._has_begun.wait(PATIENCE_S)
 
     def stop(self) -> None:
-        self._work.stop(PATIENCE_S)
+        self._work.stop(LEAVE_S)
 
     def check(self) -> None:
         """Raise what ended it."""
@@ -56,8 +57,11 @@ class Crowd:
         ]
         assert self._loop is not None
         done = asyncio.run_coroutine_threadsafe(self._arrive(people), self._loop)
-        if wait_s:
-            done.result(wait_s)
+        try:
+            if wait_s:
+                done.result(wait_s)
+        except TimeoutError:
+            raise Unavailable(f"{len(people):,} people were not logged in after {wait_s:.0f} s") from None
 
     @property
     def notifications(self) -> int:
@@ -82,7 +86,7 @@ class Crowd:
         self.heard += heard
         try:
             async with self._doors:
-                settings = Client(connect_timeout=PATIENCE_S)
+                settings = Client(connect_timeout=PATIENCE_S, subscribe_timeout=PATIENCE_S)
                 session = await connect(
                     coordinator=self._coordinator, token=self._token(user), settings=settings
                 ).__aenter__()

@@ -28,6 +28,7 @@ from tocsin.system.process import PROGRAM, Process, without_settings
 
 COMMAND = (*PROGRAM, "cluster")
 BROKERS, MAX_BROKERS = 2, 16
+START_S = 600.0  # for each of them, on a machine that is busy
 DASHBOARD_PORT = 8450  # where it is free
 FILES = frozenset(
     {"tocsin.toml", "cluster.log", "coordinator.log", "dashboard.log", "data", "report.html"}
@@ -67,7 +68,7 @@ class Servers:
     def start(self, on_wait: Callable[[float], None]) -> None:
         for _, stage in groupby(self._parts, key=lambda part: part.stage):
             for process in [self._start(part) for part in stage]:
-                process.wait_ready(on_wait)
+                process.wait_ready(on_wait, START_S)
 
     @property
     def pids(self) -> list[int]:
@@ -132,5 +133,6 @@ def _settings(data: Path, addresses: Addresses) -> str:
         f"port = {addresses.cluster}\n"
         'driver_memory = "1g"\n'
         f'[client]\ncoordinator = "{addresses.coordinator_url}"\n'
+        'command_timeout = "10m"\n'  # a busy machine is no reason to give up
         f'[http]\nallowed_origins = "{" ".join(addresses.origins)}"\n'
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from tocsin.demo.audience import NAME, Audience
 from tocsin.demo.counters import Counted, read_counters
@@ -20,7 +21,8 @@ from tocsin.demo.summary import Summary, channel_line
 from tocsin.demo.tally import quantiles_ms, waits_s
 from tocsin.demo.verdict import problems_of
 from tocsin.demo.work import Work
-from tocsin.errors import Unavailable
+from tocsin.errors import TocsinError, Unavailable
+from tocsin.units import counted
 
 Watch = Callable[[Summary], None]
 
@@ -49,12 +51,25 @@ class DemoRun:
         self._feeder = Feeder(link, ahead, self._audience, plan.seconds, lambda: self._lag_s, show)
         self._lag_s = 0.0
 
-    def set_up(self) -> None:
-        """Datasets, channels, the broker and the subscriptions of those who are there."""
+    def set_up(self, log: Path, told: Callable[[str], None] = lambda step: None) -> None:
+        """Datasets, channels, the broker and the subscriptions of those who are there.
+
+        ``told`` hears of each step; a problem names it, and the cluster's ``log``.
+        """
+        present = self._plan.present
         broker = f"CREATE BROKER {NAME} AT '{self._receiver.url}'"
-        self._link.run(";\n".join([*self._plan.scenario.statements(), broker]))
-        self._audience.subscribe(self._plan.present)
-        self._crowd.arrive(self._plan.present, PATIENCE_S)
+        statements = ";\n".join([*self._plan.scenario.statements(), broker])
+        steps: dict[str, Callable[[], object]] = {
+            "Creating datasets and channels": lambda: self._link.run(statements),
+            f"Making {counted(len(present), 'subscription')}": lambda: self._audience.subscribe(present),
+            "Logging people in": lambda: self._crowd.arrive(present, PATIENCE_S),
+        }
+        for step, take in steps.items():
+            told(step)
+            try:
+                take()
+            except TocsinError as problem:
+                raise Unavailable(f"{step}: {problem}; the cluster's log is {log}") from None
 
     def play(self, watch: Watch) -> Summary:
         """Feed, pull and compare; the summary has a problem for everything that was not as it should be."""

@@ -59,6 +59,15 @@ class Screen:
             self.say(line)
 
 
+def dashboard_lines(entrance: str | None, *, is_kept: bool) -> list[str]:
+    """Where to look, and for how long; nothing where there is no dashboard."""
+    if entrance is None:
+        return []
+    closes = "It closes when the demonstration ends; with --keep (make demo ARGS=--keep) everything stays."
+    stays = "It stays, as everything does, when the demonstration ends."
+    return ["The dashboard, open to one visitor (others paste a token):", f"  {entrance}", stays if is_kept else closes]
+
+
 def headline(summary: Summary) -> str:
     executions = sum(line.executions for line in summary.channels)
     notifications = sum(line.notifications for line in summary.channels)

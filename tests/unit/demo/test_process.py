@@ -8,7 +8,7 @@ import tomllib
 import httpx
 import pytest
 
-from tocsin.config import load
+from tocsin.config import Client, load
 from tocsin.demo.process import ClusterProcess, make_fresh
 from tocsin.errors import Unavailable
 
@@ -84,6 +84,7 @@ def test_its_settings_are_a_configuration(started):
     settings = load(process.config_path)
     assert settings.data_dir == process.root / "data"
     assert str(settings.cluster.port) in process.url
+    assert settings.client.command_timeout == 10 * Client().command_timeout
     assert tomllib.loads(process.config_path.read_text())["cluster"]["host"] == "127.0.0.1"
 
 
