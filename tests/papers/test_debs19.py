@@ -27,7 +27,6 @@ from tocsin.policies.multistage.sdm import Sdm
 SEED = 1
 REPORT = [claim for claim in read(Path(__file__).parents[2] / "papers" / "report.json") if claim.paper == "debs19"]
 DIFFERS = {
-    "Migrating a subscriber is lightweight",
     "The shuffle reconfigures quickly",
     "With α = 0.05 LDM is as good as GSH after a while",
 }

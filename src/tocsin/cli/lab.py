@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from tocsin.cli.commands import Command, Group
 from tocsin.cli.extras import needs
@@ -20,7 +21,7 @@ from tocsin.cli.signals import ended_by_signals
 from tocsin.errors import BadArgument
 
 if TYPE_CHECKING:
-    from tocsin.lab.claims import Claim
+    from tocsin.lab.debs19.run import Reproduced
     from tocsin.lab.jobs import Runner
 
 LIVE = "debs19-live"
@@ -78,7 +79,7 @@ def run(
         files = _paper(out, figure or [], 3 if seeds is None else seeds, _runner(spark))
     else:
         files = _study(Path(what), out, figure, seeds, spark)
-    note(f"{len(files)} files in {out}, {time.monotonic() - began:.0f} s")
+    note("\n  ".join([f"Written, after {time.monotonic() - began:.0f} s:", *map(str, files)]))
 
 
 def _check_out(out: Path) -> None:
@@ -106,9 +107,7 @@ def master_for(runs: int) -> str:
 def _paper(out: Path, figures: list[int], seeds: int, runner: Runner) -> list[Path]:
     from tocsin.lab.debs19.run import reproduce
 
-    found = reproduce(out, figures, seeds, runner)
-    _tell([claim for claim in found.claims if claim.paper == "debs19"])
-    return [*found.files, out / "report.json", out / "report.md"]
+    return _told(reproduce(out, figures, seeds, runner), out)
 
 
 def _live(
@@ -129,9 +128,7 @@ def _live(
     note(experiment.told())
     with ended_by_signals():
         measured = uvloop.run(live.measure(experiment, labels, seeds, beside, note))
-    found = live.reproduce(measured, experiment, out, figures)
-    _tell([claim for claim in found.claims if claim.paper == "debs19" and claim.is_live])
-    return [*found.files, out / "report.json", out / "report.md"]
+    return _told(live.reproduce(measured, experiment, out, figures), out)
 
 
 def _study(path: Path, out: Path, figures: list[int] | None, seeds: int | None, spark: str | None) -> list[Path]:
@@ -151,9 +148,13 @@ def _study(path: Path, out: Path, figures: list[int] | None, seeds: int | None, 
     return files
 
 
-def _tell(claims: list[Claim]) -> None:
+def _told(found: Reproduced, out: Path) -> list[Path]:
+    """The claims that these runs renewed, and the files written."""
     console = Console(soft_wrap=True, highlight=False)
-    for claim in claims:
-        state = "[green]agrees[/green]" if claim.agrees else "[bold red]differs[/bold red]"
-        console.print(f"{state}  {claim.section}: {claim.claim}")
-        console.print(f"         measured: {claim.measured}", markup=False, style="dim")
+    for claim in found.claims:
+        state = ("agrees ", "green") if claim.agrees else ("differs", "bold red")
+        console.print(Text.assemble(state, f"  {claim.section}: {claim.claim}"))
+        console.print(Text(f"         measured: {claim.measured}", style="dim"))
+    if found.unchanged:
+        note(f"{found.unchanged} others are unchanged, in {out / 'report.md'}")
+    return found.files

@@ -22,6 +22,14 @@ PAPERS = {
     "epeer": "ePEER",
     "dynamoth": "Dynamoth",
 }
+WORDS = {  # of a paper, for who has not read it
+    "debs19": (
+        "Placement of newcomers: RND (random), RR (round robin), NR (nearest), LL (least loaded). Balancing: No LB "
+        "(none), LDM (load-based migration), SDM (similarity-based migration), GSH (greedy shuffle: everybody anew). "
+        "cov is the deviation of the brokers' loads by their mean. Subscribers are migrated where cov is above α "
+        "and the mean load above β, shuffled where they are above γ and θ. Numbers are means over the seeds."
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +88,9 @@ def markdown(claims: Sequence[Claim]) -> str:
         if rows:
             agreed = sum(claim.agrees for claim in rows)
             head = "| section | claim | published | measured | agrees | note |\n|---|---|---|---|---|---|\n"
-            parts.append(f"\n## {title}\n\n{agreed} of {len(rows)} agree.\n\n{head}{''.join(map(_row, rows))}")
+            words = f"{WORDS[paper]}\n\n" if paper in WORDS else ""
+            count = f"{agreed} of {len(rows)} agree."
+            parts.append(f"\n## {title}\n\n{words}{count}\n\n{head}{''.join(map(_row, rows))}")
     return "".join(parts)
 
 

@@ -30,6 +30,10 @@ STYLE: Any = {
     "figure.dpi": 110,
     "savefig.facecolor": "white",
 }
+COURSES = (
+    "Each line is a broker, of the same colour in all panels; dashed: their mean; red ticks at the foot: "
+    "seconds in which subscribers migrated."
+)
 Axes = Any
 
 
@@ -47,6 +51,19 @@ def save(figure: Any, path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Software": None})
     return path
+
+
+def caption(figure: Any, *lines: str) -> None:
+    """What has to be known of all panels, below them."""
+    told = "\n".join(filter(None, lines))
+    figure.supxlabel(told, x=0.01, ha="left", fontsize=8, color=GREY)
+
+
+def of_seeds(seeds: int, *, bars: bool = False) -> str:
+    """Which runs are shown: over time always one."""
+    if not bars:
+        return f"One run: seed 0 of {seeds}." if seeds > 1 else "One run, seed 0."
+    return f"Bars are means of {seeds} seeds, with the lowest and the highest." if seeds > 1 else "One run, seed 0."
 
 
 def heading(axes: Axes, title: str) -> None:

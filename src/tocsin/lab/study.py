@@ -42,6 +42,7 @@ from tocsin.lab.jobs import Job, Runner, Settings, local
 from tocsin.lab.limits import check_seeds
 from tocsin.lab.trace import Trace
 from tocsin.policies.multistage.framework import Framework
+from tocsin.policies.multistage.snapshot import Floats
 from tocsin.policies.registry import balancing_framework, balancing_policy, placement_policy
 
 WORLDS: Mapping[str, type[Simulation] | type[Prototype]] = {"simulation": Simulation, "prototype": Prototype}
@@ -118,13 +119,13 @@ class Study:
 
 
 def run(study: Study, out: Path, runner: Runner = local) -> tuple[list[tuple[object, ...]], list[Path]]:
-    """Rows as ``COLUMNS`` has them, one a run, and the files written: the rows, and cov over time of seed 0."""
+    """Rows as ``COLUMNS`` has them, one a run, and the files written: the rows, and cov over time."""
     traces = runner(study.jobs())
     names = [(s.name, seed) for s in study.schemes for seed in range(study.seeds)]
     rows = [_row(name, seed, trace) for (name, seed), trace in zip(names, traces, strict=True)]
     numbers = drawing.table(out / "study.csv", COLUMNS, rows)
-    firsts = dict(zip((s.name for s in study.schemes), traces[:: study.seeds], strict=True))
-    return rows, [numbers, _drawn(firsts, out)]
+    covs = np.array([trace.covs() for trace in traces]).reshape(len(study.schemes), study.seeds, -1)
+    return rows, [numbers, _drawn([scheme.name for scheme in study.schemes], covs, out)]
 
 
 def _made(what: str, kind: type[Any], given: dict[str, Any]) -> Any:
@@ -148,12 +149,16 @@ def _row(name: str, seed: int, trace: Trace) -> tuple[object, ...]:
     return name, seed, *loads_kb, round(cov, 5), trace.migrations, len(trace.plans()), trace.messages
 
 
-def _drawn(traces: dict[str, Trace], out: Path) -> Path:
-    figure, axes = drawing.canvas(1, 1, "cov of the brokers' loads", size=(7, 3.6))
-    for at, (name, trace) in enumerate(traces.items()):
-        covs = trace.covs()
+def _drawn(names: list[str], covs: Floats, out: Path) -> Path:
+    """``covs`` are by scheme, seed and second: their mean over the seeds, and how far apart these are."""
+    seeds = covs.shape[1]
+    told = f", mean of {seeds} seeds (shaded: lowest to highest)" if seeds > 1 else ""
+    figure, axes = drawing.canvas(1, 1, f"cov of the brokers' loads{told}", size=(7, 3.6))
+    minutes = np.arange(1, covs.shape[2] + 1) / 60
+    for at, (name, runs) in enumerate(zip(names, covs, strict=True)):
         colour = drawing.COLOURS[at % len(drawing.COLOURS)]
-        axes[0][0].plot(np.arange(1, len(covs) + 1) / 60, covs, label=name, color=colour, lw=1.4)
+        axes[0][0].fill_between(minutes, runs.min(axis=0), runs.max(axis=0), color=colour, alpha=0.15, lw=0)
+        axes[0][0].plot(minutes, runs.mean(axis=0), label=name, color=colour, lw=1.4)
     axes[0][0].set(xlabel="minutes", ylabel="cov", ylim=(0, None))
     axes[0][0].legend(frameon=False, labelcolor=drawing.INK)
     return drawing.save(figure, out / "study.png")

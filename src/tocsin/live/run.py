@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from tocsin.errors import BadArgument
-from tocsin.lab import claims as report
-from tocsin.lab.claims import Claim
 from tocsin.lab.debs19 import figures5to12
 from tocsin.lab.debs19 import run as simulated
+from tocsin.lab.debs19.run import Reproduced
 from tocsin.live import cost, held
 from tocsin.live.experiment import Experiment
 from tocsin.live.notes import Notes
@@ -25,12 +24,6 @@ WARM_UP, WARM_UP_PEOPLE = 1 / 12, 40  # of a run
 
 Measured = dict[str, list[Notes]]
 Tell = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Reproduced:
-    claims: list[Claim]
-    files: list[Path]
 
 
 def labels_of(figures: Sequence[int]) -> tuple[str, ...]:
@@ -89,7 +82,7 @@ def reproduce(measured: Measured, experiment: Experiment, out: Path, figures: Se
     files = figures5to12.draw(runs, drawn, tuple(figures) or NUMBERS, beside, f"Live: {experiment.told()}")
     files += cost.draw([notes for seeds in measured.values() for notes in seeds], drawn)
     whole = "debs19" if set(EVERY) <= set(runs) else None
-    return Reproduced(report.write(out, held.claims(runs, measured, experiment), whole=whole, live=True), files)
+    return Reproduced.written(out, held.claims(runs, measured, experiment), files, whole=whole, live=True)
 
 
 def _line(notes: Notes, experiment: Experiment) -> str:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tocsin.cli import lab
 from tocsin.errors import BadArgument, ConfigError
+from tocsin.lab import claims
+from tocsin.lab.debs19 import figure13
+from tocsin.lab.debs19.simulation import Simulation
 
 STUDY = """
 [world]
@@ -26,6 +31,24 @@ def test_a_study_prints_a_row_for_each_run(run, tmp_path):
     assert result.exit_code == 0, result.output
     assert [line.split()[:2] for line in result.stdout.splitlines()[1:]] == [["moved", "0"], ["moved", "1"]]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["study.csv", "study.png"]
+
+
+def test_a_figure_tells_its_own_claims_and_where_everything_is(run, tmp_path, monkeypatch):
+    small = Simulation(brokers=3, subscribers=60, per_channel=3, shares=(6, 3, 1), duration_s=600)
+    jobs = {label: replace(job, settings=small) for label, job in figure13.jobs().items()}
+    monkeypatch.setattr(figure13, "jobs", lambda: jobs)
+    other = claims.Claim("debs19", "5.2, live", "It ends", "yes", "no", False, "as [bold]printed")
+    claims.write(tmp_path, [other])
+    result = run("lab", "run", "debs19", "--figure", "13", "--seeds", "2", "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    told, measured = result.stdout.splitlines()[::2], result.stdout.splitlines()[1::2]
+    assert len(told) == len(measured) == 4
+    assert all(line[:9].rstrip() in ("agrees", "differs") and line[9:].startswith("6.2.2, fig. 13") for line in told)
+    assert all(line.startswith(" " * 9 + "measured: ") for line in measured)
+    assert f"1 others are unchanged, in {tmp_path / 'report.md'}" in result.stderr
+    files = [*(tmp_path / "debs19").iterdir(), tmp_path / "report.json", tmp_path / "report.md"]
+    assert len(files) == 4
+    assert all(f"  {path}\n" in result.stderr for path in files)
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,12 @@ def test_what_is_not_reproduced_is_told_with_its_reason() -> None:
     assert "0 of 1 agree." in told
 
 
+def test_a_report_explains_the_letters_that_it_uses() -> None:
+    told = claims.markdown([ONE])
+    assert told.index("RND (random), RR (round robin), NR (nearest)") < told.index("| section |")
+    assert "NR (nearest)" not in claims.markdown([OTHER])
+
+
 def test_a_broken_report_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "report.json").write_text('{"a": 1}')
     with pytest.raises(ConfigError, match="expected a list of claims"):

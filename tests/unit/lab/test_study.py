@@ -2,9 +2,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tocsin.errors import ConfigError
+from tocsin.lab import drawing
 from tocsin.lab.jobs import local
 from tocsin.lab.study import Study, run
 
@@ -49,6 +51,22 @@ def test_a_study_runs_each_scheme_once_a_seed(tmp_path: Path) -> None:
     assert rows[0][5] == 0 < rows[2][5]  # migrations
     assert all(path.stat().st_size > 0 for path in files)
     assert (tmp_path / "out" / "study.csv").read_text().count("\n") == 5
+
+
+def test_the_picture_of_a_study_shows_the_mean_of_its_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figures, traces = [], []
+    monkeypatch.setattr(drawing, "save", lambda figure, path: figures.append(figure) or path)
+
+    def runner(jobs):
+        traces.extend(local(jobs))
+        return traces
+
+    run(Study.read(written(tmp_path, WORLD + SCHEMES)), tmp_path, runner)
+    (axes,) = figures[0].axes
+    first, second = (trace.covs() for trace in traces[:2])
+    assert not np.allclose(first, second)
+    assert np.allclose(axes.lines[0].get_ydata(), (first + second) / 2)
+    assert "mean of 2 seeds" in figures[0].get_suptitle()
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,12 @@ def test_who_is_moved_loses_nothing(lost: dict[str, int]) -> None:
     assert not _told(replace(NOTES, **lost))["3.2, live"][0]
 
 
+def test_how_often_each_was_run_is_told() -> None:
+    assert "Each was run once." in _told(NOTES)["2, live"][2]
+    twice = held.claims({}, {NOTES.label: [NOTES, NOTES]}, EXPERIMENT)
+    assert all("Each was run 2 times." in claim.note for claim in twice)
+
+
 def test_a_busy_machine_is_told() -> None:
     assert "times longer" not in _told(NOTES)["2, live"][2]
     slow = replace(NOTES, held_s=EXPERIMENT.run_s)

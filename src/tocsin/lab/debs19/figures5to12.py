@@ -41,10 +41,11 @@ class Rows:
     runs: Mapping[str, Runs]
     told: str = ""
 
-    def canvas(self, columns: int, title: str, **options: Any) -> Any:
+    def canvas(self, columns: int, title: str, *, bars: bool = True, **options: Any) -> Any:
         figure, axes = drawing.canvas(len(self.runs), columns, title, **options)
-        if self.told:
-            figure.supxlabel(self.told, x=0.01, ha="left", fontsize=8, color=drawing.GREY)
+        seeds = len(next(iter(next(iter(self.runs.values())).values())))
+        shown = drawing.of_seeds(seeds, bars=bars)
+        drawing.caption(figure, shown if bars else f"{drawing.COURSES} {shown}", self.told)
         return figure, axes
 
     def across(self, axes: Any) -> Iterator[tuple[Any, str, Runs]]:
@@ -81,7 +82,7 @@ def draw(
 def _over_time(number: int, rows: Rows, out: Path) -> Path:
     placed, names = OVER_TIME[number]
     title = f"Figure {number} · loads of 5 brokers, 400 subscribers, {placed} placement"
-    figure, axes = rows.canvas(len(names), title, sharey="row")
+    figure, axes = rows.canvas(len(names), title, bars=False, sharey="row")
     for across, kind, runs in rows.across(axes):
         for at, name in enumerate(names):
             trace = runs[f"{placed} {name}"][0]

@@ -19,8 +19,16 @@ NUMBERS = (*figures5to12.NUMBERS, 13, 14)
 
 @dataclass(frozen=True, slots=True)
 class Reproduced:
+    """Claims that were held against these runs, how many stand in the report as they were, and all files written."""
+
     claims: list[Claim]
+    unchanged: int
     files: list[Path]
+
+    @classmethod
+    def written(cls, out: Path, held: list[Claim], drawn: list[Path], *, whole: str | None, live: bool) -> Reproduced:
+        everything = report.write(out, held, whole=whole, live=live)
+        return cls(held, len(everything) - len(held), [*drawn, out / "report.md", out / "report.json"])
 
 
 def runs(jobs: dict[str, Job], seeds: Sequence[int], runner: Runner = local) -> Runs:
@@ -48,4 +56,4 @@ def reproduce(out: Path, figures: Sequence[int] = (), seeds: int = 3, runner: Ru
     for part in parts:
         files += part.draw(found, drawn)
         held += part.claims(found)
-    return Reproduced(report.write(out, held, whole=None if figures else "debs19"), files)
+    return Reproduced.written(out, held, files, whole=None if figures else "debs19", live=False)
