@@ -13,7 +13,7 @@ from tocsin.broker.residents import LocalResidents
 from tocsin.broker.server import BrokerServer, make_hub, tls_context, until_signal
 from tocsin.broker.upstream.assembly import Sources
 from tocsin.broker.upstream.routes import MESSAGES, peer_routes
-from tocsin.config import Config
+from tocsin.config import Broker, Config
 from tocsin.jwks import verifier
 from tocsin.tokens import ensure_secret
 from tocsin.web.connection import ConnectionLimits
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 def run(config: Config) -> None:
     """Serve until SIGTERM or SIGINT; returns when everything is stopped."""
-    allow_connections(config.broker.max_connections)
+    allow_connections(config.broker.max_connections, usual=Broker().max_connections)
     uvloop.run(serve(config))
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from tocsin.config import Log
 
-_QUIET = ("httpx", "httpcore", "asyncio", "numba")  # chatty below warning
+_QUIET = ("httpx", "httpcore", "asyncio", "numba", "uvicorn")  # chatty below warning
 
 
 def configure_logging(settings: Log) -> None:
@@ -23,7 +23,7 @@ def configure_logging(settings: Log) -> None:
     root.handlers[:] = [handler]
     root.setLevel(settings.level.upper())
     for name in _QUIET:
-        logging.getLogger(name).setLevel(logging.WARNING)
+        logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:

@@ -10,8 +10,11 @@ log = logging.getLogger(__name__)
 OWN = 512  # what a server has open besides its connections
 
 
-def allow_connections(count: int) -> None:
-    """Raise the process's limit so that ``count`` connections fit; where the system forbids it, say so."""
+def allow_connections(count: int, usual: int | None = None) -> None:
+    """Raise the process's limit so that ``count`` connections fit; where the system forbids it, say so.
+
+    It is a warning, unless so many are the ``usual`` ones: then nobody has asked for them.
+    """
     wanted = count + OWN
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -19,4 +22,4 @@ def allow_connections(count: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
         if allowed < wanted:
             told = "%d connections are configured, and the system allows %d open files; `ulimit -n` raises that"
-            log.warning(told, count, allowed)
+            log.log(logging.INFO if count == usual else logging.WARNING, told, count, allowed)

@@ -50,7 +50,6 @@ class Tls:
 class ServerOptions:
     host: str = "127.0.0.1"
     port: int = 8420  # 0 takes any that is free
-    log_level: str = "warning"
     tls: Tls | None = None
     max_connections: int = 2048  # beyond it a request is answered 503 by the server itself
     limits: ConnectionLimits = field(default_factory=ConnectionLimits)
@@ -63,7 +62,6 @@ class ServerOptions:
         return ServerOptions(
             host,
             port,
-            config.log.level,
             Tls(Path(http.tls_certificate), Path(http.tls_key)) if http.tls_certificate else None,
             http.max_connections,
             ConnectionLimits(http.head_timeout, http.body_timeout + _AFTER_408_S, http.stall_timeout, http.keep_alive),
@@ -190,7 +188,6 @@ def _config(app: FastAPI, options: ServerOptions) -> uvicorn.Config:
         http=bounded(options.limits),
         ws="none",
         log_config=None,
-        log_level=options.log_level,
         access_log=False,
         server_header=False,
         proxy_headers=False,

@@ -35,6 +35,14 @@ def test_configuring_twice_writes_each_message_once(root, capsys):
     assert capsys.readouterr().err.count("once") == 1
 
 
+@pytest.mark.parametrize(("level", "heard"), [("info", ["loud"]), ("error", [])])
+def test_servers_and_clients_inside_are_quiet_and_never_louder_than_the_rest(root, capsys, level, heard):
+    configure_logging(Log(level=level))
+    logging.getLogger("uvicorn.error").info("Started server process")
+    logging.getLogger("uvicorn.error").warning("loud")
+    assert [line.split(": ")[1] for line in capsys.readouterr().err.splitlines()] == heard
+
+
 def test_what_py4j_tells_as_the_root_logger_is_left_out_since_it_is_raised_as_well(root, capsys):
     configure_logging(Log())
     for place in ("site-packages/py4j/java_gateway.py", "src/tocsin/py4j_notes.py"):

@@ -37,9 +37,9 @@ def test_open_metrics_and_allowed_origins_are_settings(tmp_path: Path) -> None:
 
 
 def test_what_holds_for_every_server_is_read_from_the_settings() -> None:
-    settings = {"http.drain_timeout": "3s", "http.max_connections": 7, "http.body_timeout": "20s", "log.level": "error"}
+    settings = {"http.drain_timeout": "3s", "http.max_connections": 7, "http.body_timeout": "20s"}
     options = ServerOptions.of("::1", 0, load(overrides=settings))
-    assert (options.host, options.port, options.log_level, options.tls) == ("::1", 0, "error", None)
+    assert (options.host, options.port, options.tls) == ("::1", 0, None)
     assert (options.drain_timeout_s, options.max_connections, options.limits.body_s) == (3.0, 7, 25.0)
 
 

@@ -55,13 +55,14 @@ class Settling:
             await backoff.pause()
 
     async def _settle(self, topic: str) -> None:
-        backoff = self._backoff()
+        backoff, level = self._backoff(), logging.INFO  # once; while brokers stop it would be said over and over
         while self._is_wanted(topic):
             try:
                 await self._bring(topic)
                 return
             except TocsinError as problem:
-                log.info("the topic %s is not settled yet: %s", topic, problem)
+                log.log(level, "the topic %s is not settled yet: %s", topic, problem)
+                level = logging.DEBUG
                 self._failed(topic)
             await backoff.pause()
 
