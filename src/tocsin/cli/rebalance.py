@@ -13,6 +13,7 @@ from tocsin.cli.output import note, print_json, print_table
 from tocsin.cli.people import CoordinatorUrl, local_token, own_coordinator
 from tocsin.config import Config
 from tocsin.errors import BadArgument
+from tocsin.units import counted
 
 COLUMNS = ("policy", "max B/s", "ratio to bound", "cov", "total B/s", "moves", "ms", "ended")
 
@@ -74,7 +75,8 @@ def _figures(figures: Mapping[str, float]) -> tuple[str, ...]:
 
 
 def _remark(found: Mapping[str, Any]) -> str:
-    what = f"{found['users']} users online at {found['brokers']} brokers, {found['streams']} streams"
+    users, brokers, streams = (counted(found[f"{noun}s"], noun) for noun in ("user", "broker", "stream"))
+    what = f"{users} online at {brokers}, {streams}"
     pinned = f", {found['pinned']} not to be moved now" if found["pinned"] else ""
     done = f"plan {found['plan']} moves them" if found["plan"] else "nobody was moved"
     return f"{what}{pinned}; {done}"

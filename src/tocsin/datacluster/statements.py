@@ -5,6 +5,7 @@ A statement that fails changes nothing. Dropping what is in use is refused with 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -269,8 +270,18 @@ def check_allowed(statement: st.Statement, who: Principal) -> None:
         return
     if isinstance(statement, st.CreateBroker) and who.may("broker", statement.spec.name):
         return
-    need = "read" if isinstance(statement, _READ_ONLY) else "admin"
-    raise Refused(f"{type(statement).__name__} needs the capability {need!r}, which the token does not have")
+    raise Refused(f"{_written(statement)} needs the capability {_need(statement)!r}, which the token does not have")
+
+
+def _need(statement: st.Statement) -> str:
+    if isinstance(statement, st.InsertRecords | st.DeleteRecords):
+        return f"ingest:{statement.name}"
+    return "read" if isinstance(statement, _READ_ONLY) else "admin"
+
+
+def _written(statement: st.Statement) -> str:
+    """How it begins: ``CREATE CHANNEL``."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(statement).__name__.removesuffix("Records")).upper()
 
 
 def _arguments(parameters: Sequence[Any], args: Sequence[tuple[str | None, Any]]) -> dict[str, Any] | list[Any]:

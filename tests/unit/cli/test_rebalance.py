@@ -32,6 +32,12 @@ def test_a_dry_run_shows_what_every_policy_would_do(run, cluster):
     assert asked(cluster) == {"policy": None, "options": {}, "dry_run": True}
 
 
+def test_one_is_not_told_as_many(run, cluster):
+    cluster.on("POST", "/rebalance", FOUND | {"users": 1, "brokers": 1, "streams": 1, "plan": None})
+    told = run("rebalance", "--dry-run", "--coordinator", cluster.url).stderr
+    assert "1 user online at 1 broker, 1 stream, 2 not to be moved now" in told
+
+
 def test_a_policy_with_options_is_followed(run, cluster):
     cluster.on("POST", "/rebalance", FOUND | {"plan": "p000000007"})
     command = ("rebalance", "--policy", "ldm", "--option", "stop_cov = 0.1", "--coordinator", cluster.url)

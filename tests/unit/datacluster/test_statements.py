@@ -37,3 +37,17 @@ def allows(text: str, *capabilities: str) -> bool:
 )
 def test_who_may_say_what(text: str, capabilities: list[str], expected: bool):
     assert allows(text, *capabilities) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SHOW DATASETS", "SHOW needs the capability 'read'"),
+        ("EXPLAIN CHANNEL Near", "EXPLAIN CHANNEL needs the capability 'read'"),
+        ("INSERT INTO R VALUES (1)", "INSERT needs the capability 'ingest:R'"),
+        ("DROP DATASET R", "DROP DATASET needs the capability 'admin'"),
+    ],
+)
+def test_a_refusal_says_the_statement_as_it_is_written(text: str, expected: str):
+    with pytest.raises(Refused, match=expected):
+        check_allowed(parse_statement(text), Principal("ann", ()))
