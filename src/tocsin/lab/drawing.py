@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -54,16 +55,18 @@ def save(figure: Any, path: Path) -> Path:
 
 
 def caption(figure: Any, *lines: str) -> None:
-    """What has to be known of all panels, below them."""
-    told = "\n".join(filter(None, lines))
+    """What has to be known of all panels, below them and no wider."""
+    letters = int(16 * figure.get_figwidth())
+    told = "\n".join(textwrap.fill(line, letters) for line in lines if line)
     figure.supxlabel(told, x=0.01, ha="left", fontsize=8, color=GREY)
 
 
-def of_seeds(seeds: int, *, bars: bool = False) -> str:
-    """Which runs are shown: over time always one."""
-    if not bars:
-        return f"One run: seed 0 of {seeds}." if seeds > 1 else "One run, seed 0."
-    return f"Bars are means of {seeds} seeds, with the lowest and the highest." if seeds > 1 else "One run, seed 0."
+def of_seeds(seeds: int, *, courses: bool = False, bars: bool = False) -> str:
+    """Which runs are shown, as courses over time or as bars."""
+    if seeds == 1:
+        return "One run, seed 0."
+    told = [f"Over time: seed 0 of {seeds}."] if courses else []
+    return " ".join([*told, *([f"Bars: means of {seeds} seeds, with the lowest and the highest."] if bars else [])])
 
 
 def heading(axes: Axes, title: str) -> None:

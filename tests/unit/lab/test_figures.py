@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
 
 from tocsin.lab import drawing
 from tocsin.lab.claims import Claim
@@ -49,7 +51,7 @@ def test_a_shuffle_that_costs_is_told_as_such_and_is_not_little(
     assert (claim.measured, claim.agrees) == (told, agrees)
 
 
-@pytest.mark.parametrize(("seeds", "shown"), [(1, "One run, seed 0."), (2, "One run: seed 0 of 2.")])
+@pytest.mark.parametrize(("seeds", "shown"), [(1, "One run, seed 0."), (2, "Over time: seed 0 of 2.")])
 def test_figure_13_explains_its_lines_and_whose_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seeds: int, shown: str
 ) -> None:
@@ -60,3 +62,12 @@ def test_figure_13_explains_its_lines_and_whose_they_are(
     caption = figures[0].get_supxlabel()
     assert caption.endswith(shown)
     assert all(word in caption for word in ("broker", "dashed", "red ticks"))
+
+
+def test_a_caption_is_no_wider_than_its_figure() -> None:
+    figure, _ = drawing.canvas(1, 1, "narrow")
+    drawing.caption(figure, drawing.COURSES, "", "the last")
+    lines = figure.get_supxlabel().splitlines()
+    assert (len(lines) > 2, lines[-1]) == (True, "the last")
+    label = next(text for text in figure.findobj(Text) if text.get_text().endswith("the last"))
+    assert label.get_window_extent(FigureCanvasAgg(figure).get_renderer()).width < figure.bbox.width

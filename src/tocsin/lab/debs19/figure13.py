@@ -32,7 +32,7 @@ def draw(runs: Runs, out: Path) -> list[Path]:
         trace = runs[label][0]
         drawing.loads(axes[0][column], trace, MB, "MB/s" if column == 0 else "", f"({column + 1}) {title}")
         drawing.people(axes[1][column], trace, f"{trace.migrations:,} migrations")
-    drawing.caption(figure, f"{drawing.COURSES} {drawing.of_seeds(len(runs['sim No LB']))}")
+    drawing.caption(figure, f"{drawing.COURSES} {drawing.of_seeds(len(runs['sim No LB']), courses=True)}")
     rows = (
         (title, check * trace.check_s, j, round(trace.loads[check * trace.check_s - 1, j] / MB, 3), users)
         for label, title in PANELS.items()

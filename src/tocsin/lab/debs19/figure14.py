@@ -41,8 +41,7 @@ def draw(runs: Runs, out: Path) -> list[Path]:
     names = [str(beta) for beta in BETAS_MB]
     drawing.bars(axes[0][2], names, [each(measures.migrations, x) for x in betas], "(2) by β, α = 0.05", "migrations")
     axes[0][2].set_xlabel("β, MB/s")
-    seeds = len(runs["sim GSH"])
-    drawing.caption(figure, f"(1) {drawing.of_seeds(seeds)} {drawing.of_seeds(seeds, bars=True)}")
+    drawing.caption(figure, drawing.of_seeds(len(runs["sim GSH"]), courses=True, bars=True))
     rows = (
         (
             *(label.removeprefix("sim "), seed, round(measures.cov(trace), 5), round(measures.maximum(trace) / MB, 2)),

@@ -44,7 +44,7 @@ class Rows:
     def canvas(self, columns: int, title: str, *, bars: bool = True, **options: Any) -> Any:
         figure, axes = drawing.canvas(len(self.runs), columns, title, **options)
         seeds = len(next(iter(next(iter(self.runs.values())).values())))
-        shown = drawing.of_seeds(seeds, bars=bars)
+        shown = drawing.of_seeds(seeds, courses=not bars, bars=bars)
         drawing.caption(figure, shown if bars else f"{drawing.COURSES} {shown}", self.told)
         return figure, axes
 

@@ -65,9 +65,8 @@ def draw(runs: Runs, out: Path) -> list[Path]:
     drawing.loads(axes[1][0], runs["sim LL alone"][0], MB, "MB/s", "5.1 · least loaded, taken literally")
     _steps(axes[1][1])
     _courses(axes[1][2], runs)
-    seeds = len(runs["sim GSH"])
-    told = f"{drawing.of_seeds(seeds, bars=True)} Below, over time: {drawing.of_seeds(seeds)}"
-    drawing.caption(figure, told, f"Least loaded: {drawing.COURSES}")
+    told = drawing.of_seeds(len(runs["sim GSH"]), courses=True, bars=True)
+    drawing.caption(figure, told, f"Least loaded: {drawing.COURSES[0].lower()}{drawing.COURSES[1:]}")
     numbers = drawing.table(out / "sections.csv", COLUMNS, _rows(runs))
     return [drawing.save(figure, out / "sections.png"), numbers]
 
