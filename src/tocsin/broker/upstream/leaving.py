@@ -7,7 +7,8 @@ comes back may count it once more. Who stays has to agree who owns a topic, so t
 of them believe.
 
 Whom it did not reach with its last word may be dead, and nobody has found out. Topics that such a one should take are
-offered to the next of those that answer, which keeps them until the owner is there and asks.
+offered to the next of those that answer, which keeps them until the owner is there and asks. So the word is given,
+too, where the coordinator named the others and went away, as long as there are logs that nobody has taken.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Leaving:
     async def run(self, backoff: Backoff) -> None:
         while True:
             await backoff.pause()
-            if self._members.is_counted and self._members.staying:
+            if self._members.staying and (self._members.is_counted or self._stamped()):
                 await self._tell()
 
     async def _tell(self) -> None:
@@ -68,7 +69,7 @@ class Leaving:
         """Topics whose next owner did not answer, by the broker that is to keep them."""
         answering = {broker.name for broker in self._members.staying} & self._informed
         offers: defaultdict[str, list[str]] = defaultdict(list)
-        for topic in self._stamped() if self._members.is_leaving else ():
+        for topic in self._stamped() if self._members.is_leaving or not self._members.is_counted else ():
             owner, keeper = self._members.owner(topic), owner_of(topic, answering)
             if keeper is not None and owner is not None and owner.name in self._silent:
                 offers[keeper].append(topic)

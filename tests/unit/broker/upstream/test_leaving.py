@@ -138,6 +138,27 @@ def test_a_leaving_broker_gives_its_topics_to_whom_those_that_stay_take_for_the_
     run(story())
 
 
+def test_what_a_dead_broker_should_take_is_kept_though_the_coordinator_has_named_the_others() -> None:
+    """It named them while it did not know yet that one of them is dead, and went away."""
+
+    async def story() -> None:
+        async with brokers(*NAMES) as (a, b, c):
+            topic = next(f"t{n}" for n in count() if ranked(f"t{n}", NAMES) == ["c", "b", "a"])
+            async with Subscriber(a.info.url, topic) as at_a:
+                await publish(c, topic, 1, 2)
+                await b.die()
+                c.sources.topics.leave()
+                agree([a, b], heard_by=[a, c])
+                await relieved(c)
+                await c.stop()
+                agree([a])
+                await publish(a, topic, 3)
+                assert await at_a.until(3) == [1, 2, 3]
+                assert at_a.gaps == []
+
+    run(story())
+
+
 class Peers:
     """Those who answer a leaving broker's word, by what they know; keeps what each word offered."""
 
