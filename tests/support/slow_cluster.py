@@ -12,8 +12,8 @@ from random import Random
 
 from msgspec import Raw
 
-from tocsin.broker.upstream.cluster import Arguments, ClusterClient, Made, Result, ResultPage, Stood
-from tocsin.errors import Unavailable
+from tocsin.broker.upstream.cluster import Arguments, ClusterClient, Made, Result, ResultPage, Span, Stood
+from tocsin.errors import TocsinError, Unavailable
 from tocsin.model.position import Position
 
 
@@ -98,11 +98,16 @@ class SlowCluster(ClusterClient):
         await self._travel()
         return [page]
 
-    async def replay(self, channel: str, backend: int, after: str, through: str, limit: int) -> ResultPage:
+    async def replay(self, spans: Sequence[Span], limit: int) -> list[ResultPage | TocsinError]:
+        """Answers for the first of them, as many as it has room for."""
         await self._travel()
-        page = self._page(channel, after, lambda one, _: one == backend, limit, through)
+        answered = spans[: self._random.randint(1, len(spans))]
+        pages: list[ResultPage | TocsinError] = [self._replayed(span, limit) for span in answered]
         await self._travel()
-        return page
+        return pages
+
+    def _replayed(self, span: Span, limit: int) -> ResultPage:
+        return self._page(span.channel, span.after, lambda one, _: one == span.backend, limit, span.through)
 
     def _made(self, channel: str, id: str, backend: int) -> Made:
         _, since = self._since.setdefault(id, (backend, self._started + 1))
