@@ -131,11 +131,14 @@ async def _look_back(stood: Stood, stream: Stream) -> None:
     follow, _ = stood.begun[stream]
     if follow.is_ahead and not stood.session.is_peer:
         await _look_ahead(stood, follow)
+    stands = follow.sent
     for _ in range(_PAGES):
         if not follow.needs_page:
             return
         page, before = await follow.page(stood.session.core.holding.replay), follow.cursor
         if page is not None and not follow.skip(page):
+            if page.gap is not None:
+                follow.sent = stands  # who is told of a gap goes forward by that alone
             stood.begun[stream] = (follow, page)
             return
         if follow.cursor == before:  # an execution that still runs: nobody waits for it here

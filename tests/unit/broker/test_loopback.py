@@ -8,6 +8,7 @@ from msgspec import Raw
 from websockets.exceptions import InvalidStatus
 
 from broker_world import SECRET, closed, eventually, place, run, token_of, topic, world
+from tocsin.broker.ports import Page
 from tocsin.protocol.codes import BAD_MESSAGE
 from tocsin.protocol.coordination import BrokerInfo, Placement
 from tocsin.protocol.messages import (
@@ -155,6 +156,31 @@ def test_what_is_gone_is_told_as_a_gap_with_its_count():
                 assert isinstance(gap, Gap)
                 assert ([h.count for h in gap.holes], gap.reason) == ([3], "retention")
                 assert await payloads(ann, 2) == [b"4", b"5"]
+
+    run(scenario)
+
+
+def test_a_gap_after_a_quiet_span_begins_where_the_client_stands(monkeypatch: pytest.MonkeyPatch):
+    """Its position does not go forward by an answer that is not whole: what is between would be a silent hole."""
+
+    async def scenario():
+        async with world(cache_bytes=0) as w, w.client() as keeper:
+            await keeper.login("keeper", topic("news"))
+            for i in range(6):
+                w.topics.put("news", b"%d" % i)
+
+            async def quiet_then_gone(stream: str, after: str, through: str) -> Page:
+                if after < place(3):
+                    return Page((), place(3), False)
+                return Page((), through, True, Gap(stream, [Hole(after, through, None)], "unheld"))
+
+            monkeypatch.setattr(w.topics, "replay", quiet_then_gone)
+            async with w.client() as ann:
+                welcome = await ann.login("ann", topic("news", position=place(1)))
+                assert [(s.position, s.recovered) for s in welcome.subscriptions] == [(place(1), False)]
+                gap = await ann.next()
+                assert isinstance(gap, Gap)
+                assert [(h.after, h.through) for h in gap.holes] == [(place(1), place(6))]
 
     run(scenario)
 

@@ -6,6 +6,9 @@ cluster has heard them, and a subscription that is asked for again waits for its
 position is a new one. What may have been made though no answer came, or for somebody who has gone, is ended too,
 unless somebody else waits for it: an ending beside his request could take away what he is answered.
 
+What an earlier life of the broker left (``is_left``) is not ended with one who asked for it and has gone: its users
+are on their way back, and would find that nobody held it meanwhile.
+
 Every request to make has a number, greater than those before (``making``), and an ending names the last of them: one
 that the cluster carries out late, when it was given up and asked again, takes nothing that was made since.
 """
@@ -15,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tocsin.broker.tasks import Tasks
@@ -36,8 +39,10 @@ class _Wish:
 
 
 class Attaching:
-    def __init__(self, cluster: ClusterClient, broker: str, backoff: Backoff) -> None:
-        self._cluster, self._broker, self._backoff = cluster, broker, backoff
+    def __init__(
+        self, cluster: ClusterClient, broker: str, backoff: Backoff, is_left: Callable[[str], bool] = lambda id: False
+    ) -> None:
+        self._cluster, self._broker, self._backoff, self._is_left = cluster, broker, backoff, is_left
         self._making = time.time_ns() // 1_000_000  # so that a later life of the broker begins above
         self._wishes: dict[str, list[_Wish]] = {}
         self._unanswered: dict[str, list[_Wish]] = {}  # by id, those under way too
@@ -71,10 +76,10 @@ class Attaching:
         return any(not wish.made.done() for wish in self._unanswered.get(id, ()))
 
     def end(self, ids: Iterable[str]) -> None:
-        """End subscriptions, sooner or later; one that somebody waits for stays."""
+        """End subscriptions, sooner or later; one that somebody waits for stays, and so does what is left."""
         was_idle = not self._ending
         for id in ids:
-            if not self.is_awaited(id):
+            if not self.is_awaited(id) and not self._is_left(id):
                 self._ending.setdefault(id, asyncio.get_running_loop().create_future())
         if was_idle and self._ending:
             self._tasks.spawn(self._end_all())

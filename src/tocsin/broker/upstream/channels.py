@@ -58,7 +58,7 @@ class ChannelUpstream:
     def __init__(self, cluster: ClusterClient, delivery: Delivery, options: ChannelOptions) -> None:
         self._cluster, self._delivery, self._options = cluster, delivery, options
         self._merge = Merge(delivery, options.max_waiting)
-        self._attaching = Attaching(cluster, options.broker, self._backoff())
+        self._attaching = Attaching(cluster, options.broker, self._backoff(), lambda id: id in self._before)
         self._replaying = Replaying(cluster, options.page_rows)
         self._before: set[str] = set()
         self._targets: dict[str, ChannelTarget] = {}

@@ -134,6 +134,31 @@ def test_what_everybody_left_is_ended() -> None:
     asyncio.run(story())
 
 
+@pytest.mark.parametrize("loses", [0, 1])
+def test_what_an_earlier_life_left_is_not_ended_with_one_who_goes(loses: int) -> None:
+    """Its answer comes, or is lost."""
+
+    async def story() -> None:
+        cluster = ResultsCluster()
+        async with world(cluster) as before:
+            before.way.answers.set()
+            await before.attach()
+        async with world(cluster) as w:
+            w.way.loses = loses
+            first = asyncio.create_task(w.attach())
+            await w.until(lambda: w.way.asked == 1)
+            if not loses:
+                first.cancel()
+            w.way.answers.set()
+            w.way.removals.set()
+            await asyncio.gather(first, return_exceptions=True)
+            cluster.publish("fire", b"1")
+            stream = await w.attach()
+            await w.until(lambda: [payload for _, payload in w.hub.items[stream]] == [b"1"])
+
+    asyncio.run(story())
+
+
 def test_what_is_asked_for_just_now_is_no_orphan() -> None:
     async def story() -> None:
         cluster = ResultsCluster()
