@@ -25,7 +25,8 @@ from tocsin.tokens import ensure_secret, mint
 
 TOKEN_S = 86_400.0
 STATEMENTS_S = 90.0
-START_S = 90.0
+START_S = 300.0  # of a broker or the coordinator; on a busy machine it takes a while
+CLUSTER_START_S = 600.0
 LOOK_S = 0.1
 CLUSTER_SETTINGS = {"cluster.driver_memory": "768m", "cluster.master": "local[2]", "log.level": "warning"}
 SERVER_SETTINGS = {
@@ -61,7 +62,7 @@ class ClusterHost:
         """Have it running and ready."""
         if self._process is None or self._process.code is not None:
             self._process = _started(self._part, self.root)
-        await asyncio.to_thread(self._process.wait_ready)
+        await asyncio.to_thread(self._process.wait_ready, lambda waited: None, CLUSTER_START_S)
 
     async def kill(self) -> None:
         if self._process is not None:
@@ -122,7 +123,10 @@ class World:
                 await asyncio.sleep(LOOK_S)
 
     async def _has_all(self) -> bool:
-        known = await self.ask("GET", f"{self.coordinator_url}/brokers")
+        try:
+            known = await self.ask("GET", f"{self.coordinator_url}/brokers")
+        except Unavailable:
+            return False
         return {broker["name"] for broker in known["brokers"] if broker["state"] == "live"} >= set(self.brokers)
 
     async def restart(self, name: str) -> None:
