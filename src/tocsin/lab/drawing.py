@@ -83,7 +83,8 @@ def loads(axes: Axes, trace: Trace, unit: float, label: str, title: str) -> None
     for at in np.flatnonzero(trace.moved):
         axes.axvline((at + 1) / 60, ymax=0.03, color=COLOURS[3], lw=1)
     heading(axes, title)
-    axes.set(xlabel="minutes", ylabel=label, xlim=(0, minutes[-1]), ylim=(0, None))
+    top = max(axes.get_ylim()[1], 1.05 * float(series.max()))  # of all panels with one scale, as far as they are drawn
+    axes.set(xlabel="minutes", ylabel=label, xlim=(0, minutes[-1]), ylim=(0, top))
 
 
 def people(axes: Axes, trace: Trace, title: str) -> None:

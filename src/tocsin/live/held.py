@@ -22,9 +22,10 @@ CAUSES = {  # why what the paper says was not found, by claim
     "SDM and LDM perform alike": TIMING,
     "In the prototype GSH brings little beyond migration alone": TIMING,
     "Migrating a subscriber is lightweight": (
-        "Nobody waits: the old broker serves until the new one does. The time seems to be the data cluster's, which is "
-        "asked about positions that the new broker has not reached, while seven channels keep two cores busy. With two "
-        "channels and twenty subscribers (tests/integration/test_debs19_live.py) the median was 52 ms."
+        "Nobody waits: the old broker serves until the new one does. The time is the data cluster's, which has to know "
+        "that the new broker holds what the subscriber brings, while seven channels, all brokers and all subscribers "
+        "share two cores. With two channels and twenty subscribers (tests/integration/test_debs19_live.py) the median "
+        "was 52 ms."
     ),
 }
 LIGHT_MS, LIGHT_BYTES = 1_000, 16_000  # ours: a second, and what a few dozen notifications take

@@ -71,3 +71,10 @@ def test_a_caption_is_no_wider_than_its_figure() -> None:
     assert (len(lines) > 2, lines[-1]) == (True, "the last")
     label = next(text for text in figure.findobj(Text) if text.get_text().endswith("the last"))
     assert label.get_window_extent(FigureCanvasAgg(figure).get_renderer()).width < figure.bbox.width
+
+
+def test_panels_with_one_scale_show_the_highest_of_them_whole() -> None:
+    _, axes = drawing.canvas(1, 3, "loads", sharey="row")
+    for panel, load in zip(axes[0], (10.0, 30.0, 20.0), strict=True):
+        drawing.loads(panel, _steady(load), 1.0, "B/s", "")
+    assert axes[0][0].get_ylim()[1] > 30.0
