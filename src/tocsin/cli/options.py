@@ -29,16 +29,14 @@ Url = Annotated[
     str | None,
     typer.Option("--url", help="Address of the cluster.", envvar="TOCSIN_URL", show_default="from the configuration"),
 ]
-Token = Annotated[
-    str | None,
-    typer.Option(
-        "--token",
-        help="Token to show.",
-        envvar="TOCSIN_TOKEN",
-        show_envvar=True,
-        show_default="made from the local secret",
-    ),
-]
+
+
+def token_option(default: str) -> Any:
+    """``default`` says which token is shown where none is given."""
+    return typer.Option("--token", help="Token to show.", envvar="TOCSIN_TOKEN", show_envvar=True, show_default=default)
+
+
+Token = Annotated[str | None, token_option("made from the local secret")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
 

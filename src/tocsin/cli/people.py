@@ -18,6 +18,7 @@ import msgspec
 import typer
 
 from tocsin import tokens
+from tocsin.cli.options import token_option
 from tocsin.config import Config, is_loopback
 from tocsin.errors import Unavailable
 
@@ -28,16 +29,7 @@ CoordinatorUrl = Annotated[
     str | None,
     typer.Option("--coordinator", help="Address of the coordinator.", show_default="from the configuration"),
 ]
-PersonToken = Annotated[
-    str | None,
-    typer.Option(
-        "--token",
-        help="Token to show.",
-        envvar="TOCSIN_TOKEN",
-        show_envvar=True,
-        show_default="that of tocsin login, else made from the local secret",
-    ),
-]
+PersonToken = Annotated[str | None, token_option("that of tocsin login, else made from the local secret")]
 PersonDataDir = Annotated[
     str | None,
     typer.Option(

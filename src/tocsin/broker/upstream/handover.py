@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
@@ -15,11 +16,13 @@ import msgspec
 from tocsin.broker.tasks import Tasks
 from tocsin.broker.upstream.gathering import Gathering
 from tocsin.broker.upstream.topics import Missed, Stamp
-from tocsin.errors import BadArgument, Unavailable
+from tocsin.errors import BadArgument, TocsinError, Unavailable
 from tocsin.protocol.coordination import BrokerInfo
 from tocsin.protocol.messages import Hole
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 
 class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -102,7 +105,7 @@ class PeerClient:
         self._token, self._places, self._batch = token, asyncio.Semaphore(parallel), batch
         self._http = httpx.AsyncClient(timeout=timeout_s, trust_env=False, verify=tls or True)
         self._tasks = Tasks("handover")
-        self._wanted: WeakValueDictionary[BrokerInfo, Gathering[Handover]] = WeakValueDictionary()
+        self._wanted: WeakValueDictionary[BrokerInfo, Gathering[str, Handover]] = WeakValueDictionary()
 
     async def close(self) -> None:
         await self._tasks.stop()
@@ -112,9 +115,12 @@ class PeerClient:
         """What the others had of ``topic``; those that do not answer had nothing that can be saved."""
         asking = (self._wanted_of(other, me).ask(topic) for other in others)
         answers = await asyncio.gather(*asking, return_exceptions=True)
+        for problem in answers:
+            if isinstance(problem, Exception) and not isinstance(problem, TocsinError):
+                log.error("taking over %s failed unexpectedly", topic, exc_info=problem)
         return [answer for answer in answers if isinstance(answer, Handover)]
 
-    def _wanted_of(self, other: BrokerInfo, me: BrokerInfo) -> Gathering[Handover]:
+    def _wanted_of(self, other: BrokerInfo, me: BrokerInfo) -> Gathering[str, Handover]:
         async def ask(topics: Sequence[str]) -> Sequence[Handover]:
             body = msgspec.json.encode(Batch(me.name, me.url, topics))
             return (await self._ask(Handed, "POST", other, "/handover", body)).topics
