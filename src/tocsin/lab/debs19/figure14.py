@@ -61,7 +61,7 @@ def _over_time(axes: drawing.Axes, runs: Runs) -> None:
         axes.plot(np.arange(1, len(covs) + 1) / 60, covs, label=name, color=colour, lw=1.3)
     drawing.heading(axes, "(1) cov")
     axes.set(xlabel="minutes", ylabel="cov", yscale="log", xlim=(1, 30), ylim=(2e-3, 1))
-    axes.legend(frameon=False, fontsize=8, labelcolor=drawing.INK)
+    axes.legend(loc="upper right", ncols=2, frameon=False, fontsize=8, labelcolor=drawing.INK)
 
 
 def claims(runs: Runs) -> list[Claim]:
