@@ -70,6 +70,10 @@ class Balancer:
         chosen = self._world.counters.balancing
         return chosen.choice if chosen and chosen.configured == self.configured else self._options.configured
 
+    @property
+    def every_s(self) -> float:
+        return self._options.every_s
+
     def latest(self, count: int) -> list[Decision]:
         """Newest first."""
         return list(islice(reversed(self._decisions), count))

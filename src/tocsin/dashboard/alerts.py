@@ -33,7 +33,7 @@ class Watch:
         self,
         at: float,
         brokers: Sequence[BrokerSample],
-        figures: Figures,
+        figures: Figures | None,
         channels: Sequence[ChannelSample],
         cluster: ClusterSample,
     ) -> list[Alert]:
@@ -45,7 +45,7 @@ class Watch:
 def exceeded(
     budgets: Budgets,
     brokers: Sequence[BrokerSample],
-    figures: Figures,
+    figures: Figures | None,
     channels: Sequence[ChannelSample],
     cluster: ClusterSample,
 ) -> Iterator[Alert]:
@@ -62,7 +62,7 @@ def exceeded(
             yield Alert(f"loss {channel.name}", text)
         if channel.problem:
             yield Alert(f"channel {channel.name}", f"{channel.name} is {channel.state}: {channel.problem}")
-    if figures.cov > budgets.cov and figures.mean >= budgets.cov_load:
+    if figures and figures.cov > budgets.cov and figures.mean >= budgets.cov_load:
         yield Alert("cov", f"Brokers are unevenly loaded: cov {figures.cov:.2f}, and the budget is {budgets.cov:g}.")
     for broker in brokers:
         if broker.state in ("silent", "dead"):

@@ -7,17 +7,17 @@ from typing import Any
 
 import msgspec
 
-from tocsin.dashboard.samples import Sample
+from tocsin.dashboard.samples import BrokerSample, Sample
 
 KEPT = 200  # decisions, plans and moves
 
 
 class BrokerPast(msgspec.Struct):
-    """Zeros where the broker was not there."""
+    """Zeros where the broker was not there, nothing where nobody told."""
 
-    bytes_in: list[float]
-    bytes_out: list[float]
-    online: list[int]
+    bytes_in: list[int | None]
+    bytes_out: list[int | None]
+    online: list[int | None]
 
 
 class Past(msgspec.Struct):
@@ -26,9 +26,9 @@ class Past(msgspec.Struct):
     kept: int
     n: int
     at: list[float]
-    cov: list[float]
-    maximum: list[float]
-    mean: list[float]
+    cov: list[float | None]
+    maximum: list[float | None]
+    mean: list[float | None]
     brokers: dict[str, BrokerPast]
     now: Sample | None
 
@@ -71,22 +71,16 @@ class History:
     def past(self) -> Past:
         samples = self._samples
         names = dict.fromkeys(broker.name for sample in samples for broker in sample.brokers)
+        told = [sample.figures for sample in samples]
         rows = [{broker.name: broker for broker in sample.brokers} for sample in samples]
         return Past(
             kept=self._length,
             n=self.last.n if self.last else 0,
             at=[round(sample.at, 2) for sample in samples],
-            cov=[round(sample.figures.cov, 4) for sample in samples],
-            maximum=[round(sample.figures.maximum) for sample in samples],
-            mean=[round(sample.figures.mean) for sample in samples],
-            brokers={
-                name: BrokerPast(
-                    [round(row[name].bytes_in) if name in row else 0 for row in rows],
-                    [round(row[name].bytes_out) if name in row else 0 for row in rows],
-                    [row[name].online if name in row else 0 for row in rows],
-                )
-                for name in names
-            },
+            cov=[None if figures is None else round(figures.cov, 4) for figures in told],
+            maximum=[None if figures is None else round(figures.maximum) for figures in told],
+            mean=[None if figures is None else round(figures.mean) for figures in told],
+            brokers={name: _broker_past([row.get(name) for row in rows]) for name in names},
             now=self._whole(),
         )
 
@@ -96,3 +90,10 @@ class History:
             return None
         known = {"decisions": self.decisions.all, "plans": self.plans.all, "moves": self.moves.all}
         return msgspec.structs.replace(self.last, **known)
+
+
+def _broker_past(found: list[BrokerSample | None]) -> BrokerPast:
+    def column(name: str) -> list[int | None]:
+        return [0 if one is None else round(getattr(one, name)) if one.is_told else None for one in found]
+
+    return BrokerPast(column("bytes_in"), column("bytes_out"), column("online"))

@@ -6,25 +6,31 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 
 WIDTH, HEIGHT = 920.0, 240.0
-LEFT, RIGHT, TOP, BOTTOM = 64.0, 12.0, 28.0, 26.0
+LEFT, RIGHT, TOP, BOTTOM = 64.0, 24.0, 28.0, 26.0
 TICKS = 5
+Point = tuple[float, float] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
+    """Broken where there is no value."""
+
     name: str
-    y: Sequence[float]
+    y: Sequence[float | None]
     colour: str
 
 
 def plot(title: str, x: Sequence[float], lines: Sequence[Line]) -> str:
     """All lines over seconds ``x``, from zero to a round number above the highest value."""
-    top = round_up(max((value for line in lines for value in line.y), default=1.0))
+    top = round_up(max((value for line in lines for value in line.y if value is not None), default=1.0))
     right = max(x[-1], 1e-9)
 
-    def at(value: float, second: float) -> tuple[float, float]:
+    def at(value: float | None, second: float) -> Point:
+        if value is None:
+            return None
         across = LEFT + (WIDTH - LEFT - RIGHT) * second / right
         return across, HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * value / top
 
@@ -51,8 +57,12 @@ def short(value: float) -> str:
     return f"{value:g}"
 
 
-def _path(line: Line, points: Sequence[tuple[float, float]]) -> str:
-    steps = " ".join(f"{'M' if number == 0 else 'L'}{px:.1f} {py:.1f}" for number, (px, py) in enumerate(points))
+def _path(line: Line, points: Sequence[Point]) -> str:
+    steps = " ".join(
+        f"{'M' if before is None else 'L'}{here[0]:.1f} {here[1]:.1f}"
+        for before, here in pairwise([None, *points])
+        if here is not None
+    )
     return f'<path d="{steps}" fill="none" stroke="{line.colour}" stroke-width="2"/>'
 
 

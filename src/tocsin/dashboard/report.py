@@ -73,8 +73,9 @@ def plots(past: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _sums(*columns: Sequence[float]) -> list[float]:
-    return [sum(values) for values in zip(*columns, strict=True)]
+def _sums(*columns: Sequence[float | None]) -> list[float | None]:
+    """Unknown where one of them is."""
+    return [None if None in values else sum(filter(None, values)) for values in zip(*columns, strict=True)]
 
 
 def _text(value: object) -> str:

@@ -8,11 +8,14 @@ from typing import Any
 
 import msgspec
 
+UNKNOWN = "unknown"
+
 
 class BrokerSample(msgspec.Struct, frozen=True):
     """``bytes_in`` and ``bytes_out`` are model bytes a second, whose sum is the load that balancing goes by.
 
-    ``lost`` are notifications shed and gaps told in the last minute.
+    ``lost`` are notifications shed and gaps told in the last minute. While the coordinator does not answer, brokers are
+    as it last told, and their state is ``unknown``.
     """
 
     name: str
@@ -34,6 +37,10 @@ class BrokerSample(msgspec.Struct, frozen=True):
     @property
     def is_serving(self) -> bool:
         return self.state not in ("dead", "gone")
+
+    @property
+    def is_told(self) -> bool:
+        return self.state != UNKNOWN
 
 
 class Figures(msgspec.Struct, frozen=True):
@@ -87,12 +94,15 @@ class Alert(msgspec.Struct, frozen=True):
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """``n`` counts samples of one run of the dashboard. Decisions, plans and moves are those that changed."""
+    """``n`` counts samples of one run of the dashboard. Decisions, plans and moves are those that changed.
+
+    Without ``figures`` nobody told the brokers' loads.
+    """
 
     n: int
     at: float
     brokers: list[BrokerSample]
-    figures: Figures
+    figures: Figures | None
     channels: list[ChannelSample]
     cluster: ClusterSample
     policies: dict[str, Any] | None = None
@@ -104,7 +114,7 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 def figures_of(brokers: Sequence[BrokerSample]) -> Figures:
-    """Weighted by capacity, where a broker that tells none is like the average of those that do."""
+    """Weighted by capacity, where a broker that names none is like the average of those that do."""
     serving = [broker for broker in brokers if broker.is_serving]
     if not serving:
         return Figures()

@@ -19,7 +19,7 @@ from tocsin.dashboard import answers, exposition
 from tocsin.dashboard.alerts import Budgets, Watch
 from tocsin.dashboard.counting import Growth
 from tocsin.dashboard.history import History
-from tocsin.dashboard.samples import BrokerSample, ChannelSample, ClusterSample, Sample, figures_of
+from tocsin.dashboard.samples import UNKNOWN, BrokerSample, ChannelSample, ClusterSample, Sample, figures_of
 
 RATE_WINDOW_S, MINUTE_S = 10.0, 60.0
 LATENCY = "record_to_result_seconds"
@@ -47,6 +47,7 @@ class Sampler:
         self._watch = Watch(Budgets.of(settings))
         self._rates, self._minute = Growth(RATE_WINDOW_S), Growth(MINUTE_S)
         self._problems: list[str] = []
+        self._brokers: list[dict[str, Any]] = []  # as the coordinator last told
         self._kept: dict[str, Any] = {}
         self._n = 0
 
@@ -72,12 +73,12 @@ class Sampler:
             self._counters(self._cluster, exposition.CLUSTER),
         )
         known, policies, decisions, plans, moves, status, channels, counted = found
-        listed = known["brokers"] if known else []
-        await self._count(at, listed, counted)
-        brokers = [self._broker(one) for one in listed]
+        self._brokers = known["brokers"] if known else self._brokers
+        await self._count(at, self._brokers, counted)
+        brokers = [self._broker(one, is_told=known is not None) for one in self._brokers]
         self.channels = channels["channels"] if channels else []
         shown = [self._channel(one) for one in self.channels]
-        figures, cluster = figures_of(brokers), self._cluster_sample(status)
+        figures, cluster = figures_of(brokers) if known else None, self._cluster_sample(status)
         return Sample(
             n=self._n,
             at=at,
@@ -154,12 +155,12 @@ class Sampler:
         self._rates.note(at, named)
         self._minute.note(at, cluster | _totals(cluster) | named)
 
-    def _broker(self, one: dict[str, Any]) -> BrokerSample:
+    def _broker(self, one: dict[str, Any], *, is_told: bool) -> BrokerSample:
         name, load = one["name"], one["load"]
         lost = self._minute.grown(f"broker_shed_total {name}") + self._minute.grown(f"broker_gaps_total {name}")
         return BrokerSample(
             name=name,
-            state=one["state"],
+            state=one["state"] if is_told else UNKNOWN,
             users=one["users"],
             online=one["online"],
             bytes_in=round(load["model_in_per_s"], 1),

@@ -15,6 +15,14 @@ def test_the_past_has_zeros_where_a_broker_was_not_there() -> None:
     assert past.brokers["a"].bytes_in == [20, 10]
 
 
+def test_the_past_has_nothing_where_nobody_told() -> None:
+    history = History(10)
+    history.add(sample(1, broker("a", 100.0)))
+    history.add(sample(2, broker("a", 100.0, "unknown"), figures=None))
+    past = history.past()
+    assert (past.cov, past.brokers["a"].bytes_in) == ([0.0, None], [20, None])
+
+
 def test_only_so_many_samples_are_kept() -> None:
     history = History(2)
     for n in range(5):

@@ -91,6 +91,15 @@ def test_who_does_not_answer_is_told_and_the_rest_stands() -> None:
     assert [alert.id for alert in sample.alerts] == ["cluster"]
 
 
+def test_while_the_coordinator_is_away_brokers_are_as_it_last_told_and_their_load_is_unknown() -> None:
+    told = answers(0.0, 0.0)
+    away = {url: found for url, found in answers(4.0, 0.0).items() if not url.startswith("http://c/")}
+    *_, sample, back = asyncio.run(sampled(told, away, told))
+    assert [(broker.name, broker.state, broker.lost) for broker in sample.brokers] == [("b1", "unknown", 4)]
+    assert (sample.figures, sample.problems) == (None, ["The coordinator at http://c answered 503."])
+    assert (back.brokers[0].state, back.problems) == ("live", [])
+
+
 @pytest.mark.parametrize(
     ("url", "found"),
     [

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from tocsin.config import Coordinator
 from tocsin.dashboard.pages import STATIC
 from tocsin.dashboard.report import COLOURS
 from tocsin.scenarios.city.emergencies import KINDS
@@ -27,6 +26,19 @@ def test_a_page_keeps_as_many_samples_as_it_is_told_and_forgets_brokers_that_are
         const found = { kept: past.at.length, names: past.names(), online: past.brokers.get("new").online };
     """)
     assert found == {"kept": 3, "names": ["new"], "online": [3, 3, 3]}
+
+
+def test_what_nobody_told_is_no_zero(script: Script) -> None:
+    found = script("""
+        import { Past } from "./past.js";
+        const past = new Past();
+        past.begin({ kept: 3, n: 0, at: [], cov: [], maximum: [], mean: [], brokers: {} });
+        const broker = { name: "a", bytes_in: 1, bytes_out: 2, online: 3 };
+        past.add({ n: 1, at: 1, figures: { cov: 0, maximum: 3, mean: 3 }, brokers: [{ ...broker, state: "live" }] });
+        past.add({ n: 2, at: 2, figures: null, brokers: [{ ...broker, state: "unknown" }] });
+        const found = [past.cov, past.brokers.get("a").online];
+    """)
+    assert found == [[0, None], [3, None]]
 
 
 def test_pages_and_reports_give_brokers_the_same_colours(script: Script) -> None:
@@ -122,7 +134,3 @@ def test_a_text_in_the_map_is_one_child() -> None:
     found = [one for text in texts for one in re.findall(r'<p class="empty" id="no-(?:city|map)">(.*?)</p>', text)]
     assert len(found) == 2
     assert [one for one in found if "<" in one and not re.fullmatch(r"<span>.*</span>", one)] == []
-
-
-def test_the_page_says_how_often_the_coordinator_looks() -> None:
-    assert f"every {Coordinator().balance_every:g} s" in (STATIC / "operator.html").read_text()

@@ -50,7 +50,15 @@ def test_a_column_of_numbers_stands_right_with_its_name() -> None:
 
 def test_a_line_goes_from_the_left_to_the_right() -> None:
     drawn = plot("x", [0.0, 10.0], [Line("l", [0.0, 5.0], "#000")])
-    assert 'd="M64.0 214.0 L908.0 28.0"' in drawn
+    assert 'd="M64.0 214.0 L896.0 28.0"' in drawn
+
+
+def test_a_report_has_breaks_where_nobody_told() -> None:
+    untold = {"bytes_in": [1, None, 1, 1], "bytes_out": [2, None, 2, 2], "online": [1, None, 1, 1]}
+    figures = [0.5, None, 0.5, 0.5]
+    past = {"at": [1, 2, 3, 4], "cov": figures, "maximum": figures, "mean": figures, "brokers": {"b": untold}}
+    for drawn in plots(past):
+        assert drawn.count("M64.0") == drawn.count("M618.7") == drawn.count("L896.0") >= 1
 
 
 @pytest.mark.parametrize("asked", [{"placement": "near"}, {"migrate": "gone"}, {"shuffle": ""}])

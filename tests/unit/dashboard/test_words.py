@@ -39,6 +39,18 @@ def test_a_plan_says_nothing_twice(script: Script, plan: dict[str, Any], sentenc
     assert said(script, "plan", {"id": "p2"} | plan) == sentence
 
 
+@pytest.mark.parametrize(
+    ("migrate", "sentence"),
+    [
+        ({"name": "ldm"}, "Nothing was decided yet. The coordinator looks every 30 s."),
+        (None, "Nothing was decided yet, and balancing is off: neither policy is chosen."),
+    ],
+)
+def test_before_the_first_decision_it_says_when_there_will_be_one(script: Script, migrate: Any, sentence: str) -> None:
+    policies = {"balancing": {"migrate": migrate, "shuffle": None}, "balance_every_s": 30.0}
+    assert said(script, "undecided", policies) == sentence
+
+
 def test_what_a_replay_makes_up_is_told_as_that(script: Script) -> None:
     told = said(script, "decision", {"at": 1, "action": "made up", "reason": "everyone is spread evenly"})
     assert told == "Made up for the replay: everyone is spread evenly."

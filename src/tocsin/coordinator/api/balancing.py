@@ -26,10 +26,11 @@ ALL = "all"
 
 
 class Policies(msgspec.Struct, frozen=True):
-    """What is in force, and the names that there are."""
+    """What is in force, how often balancing looks whether there is something to do, and the names that there are."""
 
     placement: PolicyChoice
     balancing: BalancingChoice
+    balance_every_s: float
     known: list[str]
     known_balancing: list[str]
 
@@ -110,4 +111,5 @@ def _policies(api: Api) -> Policies:
     name = next(name for name, kind in PLACEMENT.items() if isinstance(policy, kind))
     options: Mapping[str, object] = asdict(policy)  # type: ignore[call-overload]
     placement = PolicyChoice(name, {key: str(value) for key, value in options.items()})
-    return Policies(placement, api.service.balancer.choice.in_force, list(PLACEMENT), list(BALANCING))
+    balancer = api.service.balancer
+    return Policies(placement, balancer.choice.in_force, balancer.every_s, list(PLACEMENT), list(BALANCING))

@@ -25,14 +25,15 @@ function layout({ unit, height, top = null }) {
   };
 }
 
-/** `lines` are {name, y, colour, dash, isArea}; they share `x`, dates. Returns when it is drawn. */
+/** `lines` are {name, y, colour, dash, isArea}; they share `x`, dates; null in `y` is unknown. Returns when it is drawn. */
 export function draw(target, x, lines, { unit = "", isStacked = false } = {}) {
-  const isFlat = lines.every(({ y }) => y.every((value) => value === 0));
+  const isFlat = lines.every(({ y }) => y.every((value) => !value));
   const top = isFlat ? (unit === "B/s" ? 1_000 : 1) : null;
   const traces = lines.map(({ name, y, colour, dash = "solid", isArea = false }) => ({
     x, y, name, type: "scatter", mode: "lines",
     line: { color: colour, width: isStacked ? 0.8 : 2, dash, shape: "linear" },
     stackgroup: isStacked ? "one" : undefined,
+    stackgaps: isStacked ? "interpolate" : undefined, // over what nobody told
     fill: isArea ? "tozeroy" : undefined,
     fillcolor: isStacked ? colour + "cc" : isArea ? colour + "26" : undefined,
     hovertemplate: unit === "B/s" ? "%{y:.3s}B/s" : `%{y:.3~f}${unit ? ` ${unit}` : ""}`,

@@ -1,7 +1,7 @@
 /** Follow one of the dashboard's own topics: what was, then what comes, each message once. */
 
 import { connect } from "./tocsin.js";
-import { addresses, askPatiently, setState, token } from "./shell.js";
+import { addresses, askPatiently, lastingToken, setState } from "./shell.js";
 
 let session = null;
 let link = "";
@@ -10,7 +10,7 @@ let link = "";
 async function connected() {
   session ??= connect({
     broker: location.origin,
-    token: token(),
+    token: lastingToken,
     settings: { backoffMaxMs: 5_000 },
     onstate(name) {
       link = name;

@@ -4,7 +4,7 @@ import { el, fill, plural, time, write } from "./format.js";
 import { parameterField, values } from "./form.js";
 import { CityMap } from "./map.js";
 import { card, gapCard, placeOf, reportOf, sheltersOn, short } from "./notice.js";
-import { addresses, ask, claims, logIn, onTheme, open, say, setState, token } from "./shell.js";
+import { addresses, ask, claims, lastingToken, logIn, onTheme, open, say, setState } from "./shell.js";
 import { channel, connect, defaultId } from "./tocsin.js";
 
 const KEPT = 200;
@@ -198,7 +198,7 @@ async function start() {
     setState("", "a recording");
     return;
   }
-  session = await connect({ coordinator: addresses.coordinator, token: token(), user: claims().sub ?? "local", onstate: heard, settings: { backoffMaxMs: 5_000 } });
+  session = await connect({ coordinator: addresses.coordinator, token: lastingToken, user: claims().sub ?? "local", onstate: heard, settings: { backoffMaxMs: 5_000 } });
   byId("subscribe-button").disabled = false;
   for (const { id, target } of await session.held()) if (target.kind === "channel") await add(target, id).catch((problem) => say(problem.message, { isBad: true }));
 }

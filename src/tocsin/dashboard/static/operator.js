@@ -39,7 +39,10 @@ function show(sample) {
   showBrokers(sample.brokers);
   showChannels(sample);
   showEvents(sample);
-  if (sample.policies) showPolicies(sample.policies);
+  if (sample.policies) {
+    showPolicies(sample.policies);
+    write(byId("no-events"), words.undecided(sample.policies));
+  }
   const now = performance.now();
   if (now - drawnAt < CHARTS_EVERY_MS || document.hidden || !window.Plotly) return;
   drawnAt = now;
@@ -54,13 +57,22 @@ function showTiles({ figures, brokers, channels, cluster }) {
   const lag = Math.max(0, ...channels.map(({ lag_s }) => lag_s));
   const serving = brokers.filter(({ state }) => state === "live").length;
   tiles({
-    "Balance (cov)": [decimal(figures.cov, 3), "", figures.cov === 0 ? "no load yet" : `highest ${rate(figures.maximum)}`],
-    "Load in all": [...rateParts(figures.total), `mean ${rate(figures.mean)} a broker`],
-    "People online": [count(online), "", `at ${plural(serving, "live broker")}`],
+    ...(figures ? told(figures, online, serving) : UNTOLD),
     "Results": [perSecond(results), "/s", plural(channels.length, "channel")],
     "Record to result": [milliseconds(cluster.latency_ms), "", lag > 1 ? `${seconds(lag)} behind at most` : "nothing waits"],
     "Spark": spark(cluster),
   });
+}
+
+const UNTOLD = Object.fromEntries(["Balance (cov)", "Load in all", "People online"].map((name) => [name, ["–", "", "the coordinator is away"]]));
+
+/** What the coordinator tells of the brokers. */
+function told(figures, online, serving) {
+  return {
+    "Balance (cov)": [decimal(figures.cov, 3), "", figures.cov === 0 ? "no load yet" : `highest ${rate(figures.maximum)}`],
+    "Load in all": [...rateParts(figures.total), `mean ${rate(figures.mean)} a broker`],
+    "People online": [count(online), "", `at ${plural(serving, "live broker")}`],
+  };
 }
 
 function spark({ is_ready, reason, spark: found, started_at }) {

@@ -23,13 +23,14 @@ export class Past {
     const length = this.at.length;
     this.n = sample.n;
     this.at.push(dated(sample.at));
-    for (const name of ["cov", "maximum", "mean"]) this[name].push(sample.figures[name]);
+    for (const name of ["cov", "maximum", "mean"]) this[name].push(sample.figures?.[name] ?? null);
     for (const { name } of sample.brokers) {
       if (!this.brokers.has(name)) this.brokers.set(name, { bytes_in: zeros(length), bytes_out: zeros(length), online: zeros(length) });
     }
     const now = new Map(sample.brokers.map((broker) => [broker.name, broker]));
     for (const [name, columns] of this.brokers) {
-      for (const column of Object.keys(columns)) columns[column].push(now.get(name)?.[column] ?? 0);
+      const { state, ...found } = now.get(name) ?? {};
+      for (const column of Object.keys(columns)) columns[column].push(state === "unknown" ? null : found[column] ?? 0);
     }
     while (this.at.length > this.kept) this.#shorten(now);
   }
@@ -60,11 +61,11 @@ export function drawPast(past) {
   ], { unit: "B/s" });
   draw(byId("load-chart"), past.at, names.map((name) => {
     const { bytes_in, bytes_out } = of(name);
-    return { name, y: bytes_in.map((value, at) => value + bytes_out[at]), colour: colourOf(name) };
+    return { name, y: bytes_in.map((value, at) => (value === null ? null : value + bytes_out[at])), colour: colourOf(name) };
   }), { unit: "B/s", isStacked: true });
   draw(byId("people-chart"), past.at, names.map((name) => ({ name, y: of(name).online, colour: colourOf(name) })));
 }
 
 const dated = (at) => new Date(at * 1000);
-const isEmpty = (column) => column.every((value) => value === 0);
+const isEmpty = (column) => column.every((value) => !value);
 const zeros = (length) => new Array(length).fill(0);

@@ -5,10 +5,11 @@
  * request carries it, and nobody else's.
  */
 
-import { el, fill, write } from "./format.js";
+import { el, fill, time, write } from "./format.js";
 
 const PAGES = { "/operator": "Operator", "/city": "City map", "/me": "My page", "/lab": "Lab" };
 const KEY = "tocsin.token";
+const ENDS_SOON_S = 120;
 const BELL = '<svg viewBox="0 0 24 24" aria-hidden="true"><path d="M12 2a1.6 1.6 0 0 0-1.6 1.6v.5C7.3 4.8 5 7.500 5 10.800V15l-2 3v1h18v-1l-2-3v-4.200c0-3.300-2.300-6-5.400-6.700v-.5A1.600 1.600 0 0 0 12 2Zm-2.600 18a2.700 2.700 0 0 0 5.200 0Z"/></svg>';
 
 export let addresses = null;
@@ -25,10 +26,17 @@ export async function open({ needsToken = true } = {}) {
 
 export const token = () => sessionStorage.getItem(KEY);
 
-/** The claims of the token, unverified: for showing a name, never for deciding. */
-export function claims() {
+/** For a connection that lasts: asks for another token in the minutes before this one ends. */
+export async function lastingToken() {
+  const { exp } = claims();
+  if (exp && exp - Date.now() / 1000 < ENDS_SOON_S) await logIn(`Your token ends at ${time(exp)}. Paste another one to go on.`);
+  return token();
+}
+
+/** The claims of a token, unverified: for showing a name, never for deciding. */
+export function claims(of = token()) {
   try {
-    const body = token().split(".")[1].replace(/-/g, "+").replace(/_/g, "/");
+    const body = of.split(".")[1].replace(/-/g, "+").replace(/_/g, "/");
     return JSON.parse(new TextDecoder().decode(Uint8Array.from(atob(body), (c) => c.charCodeAt(0))));
   } catch {
     return {};
@@ -108,8 +116,16 @@ export function confirm({ title, text, action }) {
   });
 }
 
-/** A dialog in which a token is pasted; resolves when there is one. */
+let asking = null;
+
+/** A dialog in which a token is pasted, one at a time; resolves when there is one. */
 export function logIn(problem = "") {
+  asking ??= askToken(problem).finally(() => (asking = null));
+  return asking;
+}
+
+function askToken(problem) {
+  const before = claims().sub;
   return new Promise((resolve) => {
     const pasted = el("input", { type: "text", required: true, spellcheck: "false", autocomplete: "off", id: "pasted-token" });
     const wrong = el("p", { class: "error", role: "alert" }, problem);
@@ -124,10 +140,15 @@ export function logIn(problem = "") {
     dialog.addEventListener("cancel", (event) => event.preventDefault());
     dialog.querySelector("form").addEventListener("submit", (event) => {
       event.preventDefault();
-      sessionStorage.setItem(KEY, pasted.value.trim());
-      if (!claims().sub) {
-        sessionStorage.removeItem(KEY);
+      const given = pasted.value.trim();
+      const { sub } = claims(given);
+      if (!sub) {
         write(wrong, "This is not a token: expected three parts with points between them.");
+        return;
+      }
+      sessionStorage.setItem(KEY, given);
+      if (before && sub !== before) {
+        location.reload(); // what is shown is another's
         return;
       }
       dialog.close();

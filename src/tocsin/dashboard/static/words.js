@@ -39,6 +39,12 @@ export function plan(one) {
   return `Plan ${one.id} (${about}): ${total ? plural(total, "move") : "no moves"}${parts.length ? `, ${parts.join(", ")}` : ""}.`;
 }
 
+/** While there is no decision yet. */
+export function undecided({ balancing, balance_every_s }) {
+  if (!balancing.migrate && !balancing.shuffle) return "Nothing was decided yet, and balancing is off: neither policy is chosen.";
+  return `Nothing was decided yet. The coordinator looks every ${balance_every_s} s.`;
+}
+
 /** With what policies were compared. */
 export function compared({ brokers, users, streams, pinned }) {
   const rest = pinned ? `; ${count(pinned)} of them ${pinned === 1 ? "stays" : "stay"} in place for now` : "";

@@ -156,7 +156,8 @@ def test_policies_are_chosen_while_running(client: AppClient):
 
 
 def test_how_to_balance_is_chosen_while_running(client: AppClient):
-    assert client.get("/policies").json()["balancing"]["migrate"] is None
+    before = client.get("/policies").json()
+    assert (before["balancing"]["migrate"], before["balance_every_s"]) == (None, 30.0)
     chosen = {"migrate": {"name": "ldm", "options": {"stop_cov": "0.1"}}, "options": {"alpha": "0.2"}}
     found = client.request("PUT", "/policies", json={"balancing": chosen}).json()
     assert (found["placement"]["name"], found["balancing"]["migrate"]) == ("round_robin", chosen["migrate"])
