@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -54,8 +57,8 @@ class System:
     def url(self) -> str:
         return self.where["dashboard"]
 
-    def token(self, name: str, *capabilities: str) -> str:
-        return mint(self.secret, name, capabilities or ["admin"], 3600)
+    def token(self, name: str, *capabilities: str, ttl_s: float = 3600.0) -> str:
+        return mint(self.secret, name, capabilities or ["admin"], ttl_s)
 
     def entrance(self, page: str = "/operator") -> str:
         return entrance(self.url, self.secret, 600, page)
@@ -65,6 +68,13 @@ class System:
         answer = httpx.request(method, self.where[part] + path, json=body, headers=headers, timeout=120)
         answer.raise_for_status()
         return answer.json() if answer.content else None
+
+    def kill(self, part: str) -> None:
+        """kill -9 of a part by its name and port; ``tocsin up --restart`` starts it again."""
+        port = f"--set={part}.port={urlsplit(self.where[part]).port}".encode()
+        found = [path for path in Path("/proc").glob("[0-9]*/cmdline") if {part.encode(), port} <= _words(path)]
+        assert len(found) == 1, found
+        os.kill(int(found[0].parent.name), signal.SIGKILL)
 
     def report(self, number: int, text: str, kind: str = "fire", x: float = 120.0, y: float = 80.0) -> None:
         record = {"report_id": f"r{number}", "kind": kind, "severity": 4, "x": x, "y": y, "text": text}
@@ -84,7 +94,7 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
         "dashboard.sample_every": "500ms",
         "dashboard.cov_load": 1,  # a few bytes a second are enough to be warned of
     }
-    command = [sys.executable, "-m", "tocsin.cli.main", "up", "--brokers", "2", "--json"]
+    command = [sys.executable, "-m", "tocsin.cli.main", "up", "--brokers", "2", "--json", "--restart"]
     command += [f"--set={name}={value}" for name, value in sets.items()]
     process = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
@@ -94,6 +104,12 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(120)
+
+
+def _words(path: Path) -> set[bytes]:
+    with suppress(OSError):  # it has ended meanwhile
+        return set(path.read_bytes().split(b"\0"))
+    return set()
 
 
 def _until_ready(process: subprocess.Popen[str]) -> dict[str, str]:

@@ -163,6 +163,55 @@ def test_the_operator_sees_channels_and_spark_and_is_warned_of_uneven_load(visit
     expect(page.locator("#tiles")).to_contain_text("local")
 
 
+def test_pages_outlive_a_coordinator_that_is_killed(visit: Opener, system: Any) -> None:
+    operator, ida = visit("/operator", system.token("operator")), visit("/me", system.token("ida", "subscribe:Near"))
+    near(ida.page, "crime")
+    row = operator.page.locator("tr[data-broker=broker_1]")
+    expect(row).to_contain_text("live")
+    system.kill("coordinator")
+    expect(row).to_contain_text("unknown")
+    expect(operator.page.locator("#alerts")).to_contain_text("The coordinator at")
+    expect(operator.page.locator("#tiles")).to_contain_text("the coordinator is away")
+    system.report(50, "a broken window", "crime")
+    expect(ida.page.locator("#told > li")).to_have_count(1)
+    late = visit("/me", system.token("ida", "subscribe:Near"))  # while it is away, or has just come back
+    expect(late.page.locator("#mine li")).to_have_count(1)
+    expect(row).to_contain_text("live")
+    expect(operator.page.locator("#alerts")).not_to_contain_text("The coordinator at")
+    assert operator.complaints + ida.complaints == []
+
+
+def test_pages_of_one_user_outlive_a_dashboard_that_is_killed(visit: Opener, system: Any) -> None:
+    """Each has a gap to get over when it is back, and none takes the other's subscription away."""
+    pages = [visit("/operator", system.token("operator")).page for _ in range(2)]
+    for page in pages:
+        expect(page.locator(".state")).to_have_text("live")
+    system.kill("dashboard")
+    for page in pages:
+        expect(page.locator(".state")).to_contain_text("trying again")
+        expect(page.locator("#alerts")).to_contain_text("this page is as of")
+    for page in pages:
+        expect(page.locator(".state")).to_have_text("live")
+        expect(page.locator("#alerts")).not_to_contain_text("this page is as of")
+    kept = {one["user"] for one in system.ask("coordinator", "GET", "/assignments")["assignments"] if one["online"]}
+    near(visit("/me", system.token("jon", "subscribe:Near")).page, "medical")
+    for page in pages:
+        expect(page.locator("#tiles dd").nth(4)).to_have_text(str(len(kept) + 1))
+
+
+def test_who_stays_until_the_token_ends_is_asked_for_another(visit: Opener, system: Any) -> None:
+    page = visit("/operator", system.token("operator", ttl_s=60)).page
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("alert")).to_contain_text("Your token ends at")
+    dialog.get_by_label("Token").fill("no token")
+    dialog.get_by_role("button", name="Log in").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("This is not a token")
+    dialog.get_by_label("Token").fill(system.token("operator"))
+    dialog.get_by_role("button", name="Log in").click()
+    expect(page.locator(".state")).to_have_text("live")
+    expect(page.locator("#brokers tbody tr")).to_have_count(2)
+
+
 def test_a_drain_empties_a_broker(visit: Opener, system: Any) -> None:
     """The last of them: a drained broker serves nobody until it is started again."""
     people = [visit("/me", system.token(name, "subscribe:Near")).page for name in ("cat", "dan")]

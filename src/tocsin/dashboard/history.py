@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ import msgspec
 from tocsin.dashboard.samples import BrokerSample, Sample
 
 KEPT = 200  # decisions, plans and moves
+NOTHING_DECIDED = "nothing"
 
 
 class BrokerPast(msgspec.Struct):
@@ -34,20 +36,38 @@ class Past(msgspec.Struct):
 
 
 class Events:
-    """The newest of what comes again and again under the same id; ``note`` tells which of them are news."""
+    """The newest of what comes again and again under the same id; ``note`` tells which of them are news.
 
-    def __init__(self, id_of: str, kept: int = KEPT) -> None:
-        self._id_of, self._kept = id_of, kept
+    Where ``is_same`` holds for two in a row, only the newer counts.
+    """
+
+    def __init__(
+        self,
+        id_of: str,
+        kept: int = KEPT,
+        is_same: Callable[[dict[str, Any], dict[str, Any]], bool] = lambda older, newer: False,
+    ) -> None:
+        self._id_of, self._kept, self._is_same = id_of, kept, is_same
         self._known: dict[Any, dict[str, Any]] = {}
 
     def note(self, newest_first: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Those that are new or have changed, oldest first; what is older than the newest ``kept`` is no news."""
-        news = [one for one in reversed(newest_first[: self._kept]) if self._known.get(one[self._id_of]) != one]
+        listed = self._distinct(newest_first)[: self._kept]
+        news = [one for one in reversed(listed) if self._known.get(one[self._id_of]) != one]
         for one in news:
+            last = next(reversed(self._known.values()), None)
+            if last is not None and self._is_same(last, one):
+                del self._known[last[self._id_of]]
             self._known[one[self._id_of]] = one
         for id in list(self._known)[: max(0, len(self._known) - self._kept)]:
             del self._known[id]
         return news
+
+    def _distinct(self, newest_first: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        newer = [None, *newest_first]
+        return [
+            one for after, one in zip(newer, newest_first, strict=False) if not after or not self._is_same(one, after)
+        ]
 
     @property
     def all(self) -> list[dict[str, Any]]:
@@ -59,7 +79,7 @@ class History:
     def __init__(self, length: int) -> None:
         self._samples: deque[Sample] = deque(maxlen=length)
         self._length = length
-        self.decisions, self.plans, self.moves = Events("at"), Events("id"), Events("id")
+        self.decisions, self.plans, self.moves = Events("at", is_same=_is_nothing_again), Events("id"), Events("id")
 
     @property
     def last(self) -> Sample | None:
@@ -90,6 +110,11 @@ class History:
             return None
         known = {"decisions": self.decisions.all, "plans": self.plans.all, "moves": self.moves.all}
         return msgspec.structs.replace(self.last, **known)
+
+
+def _is_nothing_again(older: dict[str, Any], newer: dict[str, Any]) -> bool:
+    """Decided every half minute of a quiet day: it would leave no room for what happened before."""
+    return older["action"] == newer["action"] == NOTHING_DECIDED and older["reason"] == newer["reason"]
 
 
 def _broker_past(found: list[BrokerSample | None]) -> BrokerPast:

@@ -21,6 +21,7 @@ from tocsin.broker.core import Core, Keys
 from tocsin.broker.residents import LocalResidents
 from tocsin.broker.server import BrokerServer, make_hub, tls_context, until_signal
 from tocsin.broker.upstream.assembly import Sources
+from tocsin.broker.users import User
 from tocsin.config import Config, page_origins
 from tocsin.dashboard import api, city, pages
 from tocsin.dashboard.api import Addresses, Limits
@@ -108,7 +109,15 @@ class LoneBroker:
     async def start(self) -> None:
         await self.server.start()
         self.sources.start(LocalResidents(self._core))
+        self._core.on_left = lambda user: self._core.tasks.spawn(self._forget(user))
         log.info("serving at %s", self.server.url)
+
+    async def _forget(self, user: User) -> None:
+        """Pages bring what they follow with them: what nobody looks at is not kept, and not told to other pages."""
+        if not user.sessions:
+            await self._core.subscribing.let_go_all(user)
+        if not user.sessions and not user.subscriptions:
+            self._core.users.remove(user)
 
     async def stop(self) -> None:
         await self.server.stop()

@@ -39,12 +39,17 @@ class BrokerSample(msgspec.Struct, frozen=True):
         return self.state not in ("dead", "gone")
 
     @property
+    def is_balanced(self) -> bool:
+        """Whether the coordinator places people there; one that drains is as good as gone."""
+        return self.state in ("live", "silent")
+
+    @property
     def is_told(self) -> bool:
         return self.state != UNKNOWN
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """Of the levels (load by relative capacity) of brokers that serve."""
+    """Of the levels (load by relative capacity) of brokers among which load is balanced."""
 
     cov: float = 0.0
     maximum: float = 0.0
@@ -56,7 +61,8 @@ class ChannelSample(msgspec.Struct, frozen=True):
     """Rates and means are of the last minute, so that a channel that runs now and then does not flicker.
 
     ``latency_ms`` is from a record's acceptance to its result, the wait for a tick included; ``lost`` are results of
-    which brokers were told a gap in that minute.
+    which brokers were told a gap in that minute. While the data cluster does not answer, channels are as it last told,
+    and their state is ``unknown``.
     """
 
     name: str
@@ -115,14 +121,14 @@ class Sample(msgspec.Struct, frozen=True):
 
 def figures_of(brokers: Sequence[BrokerSample]) -> Figures:
     """Weighted by capacity, where a broker that names none is like the average of those that do."""
-    serving = [broker for broker in brokers if broker.is_serving]
-    if not serving:
+    counted = [broker for broker in brokers if broker.is_balanced]
+    if not counted:
         return Figures()
-    told = [broker.capacity for broker in serving if broker.capacity]
-    usual = sum(told) / len(told) if told else 1.0
-    weights = [(broker.capacity or usual) / usual for broker in serving]
-    levels = [broker.load / weight for broker, weight in zip(serving, weights, strict=True)]
-    total = sum(broker.load for broker in serving)
+    named = [broker.capacity for broker in counted if broker.capacity]
+    usual = sum(named) / len(named) if named else 1.0
+    weights = [(broker.capacity or usual) / usual for broker in counted]
+    levels = [broker.load / weight for broker, weight in zip(counted, weights, strict=True)]
+    total = sum(broker.load for broker in counted)
     mean = total / sum(weights)
     spread = sum(w * (level - mean) ** 2 for w, level in zip(weights, levels, strict=True)) / sum(weights)
     return Figures(math.sqrt(spread) / mean if mean > 0 else 0.0, max(levels), mean, total)

@@ -26,7 +26,6 @@ LATENCY = "record_to_result_seconds"
 SHOWN_MOVES, SHOWN_DECISIONS = 100, 50
 SELDOM = 5  # every so many samples
 EVERY = "(all)"  # no channel has such a name
-_NOTHING_DECIDED = "nothing"
 
 
 class Sampler:
@@ -43,7 +42,7 @@ class Sampler:
         self._client, self._coordinator, self._cluster = client, coordinator, cluster
         self._settings, self._publish = settings, publish
         self.history = History(settings.history)
-        self.channels: list[dict[str, Any]] = []
+        self.channels: list[dict[str, Any]] = []  # as the data cluster last told
         self._watch = Watch(Budgets.of(settings))
         self._rates, self._minute = Growth(RATE_WINDOW_S), Growth(MINUTE_S)
         self._problems: list[str] = []
@@ -76,8 +75,8 @@ class Sampler:
         self._brokers = known["brokers"] if known else self._brokers
         await self._count(at, self._brokers, counted)
         brokers = [self._broker(one, is_told=known is not None) for one in self._brokers]
-        self.channels = channels["channels"] if channels else []
-        shown = [self._channel(one) for one in self.channels]
+        self.channels = channels["channels"] if channels else self.channels
+        shown = [self._channel(one, is_told=channels is not None) for one in self.channels]
         figures, cluster = figures_of(brokers) if known else None, self._cluster_sample(status)
         return Sample(
             n=self._n,
@@ -87,7 +86,7 @@ class Sampler:
             channels=shown,
             cluster=cluster,
             policies=policies,
-            decisions=self.history.decisions.note(_told(decisions["decisions"] if decisions else [])),
+            decisions=self.history.decisions.note(decisions["decisions"] if decisions else []),
             plans=self.history.plans.note(plans["plans"] if plans else []),
             moves=self.history.moves.note(moves["moves"] if moves else []),
             alerts=self._watch.look(at, brokers, figures, shown, cluster),
@@ -172,22 +171,22 @@ class Sampler:
             lost=round(lost),
         )
 
-    def _channel(self, one: dict[str, Any]) -> ChannelSample:
+    def _channel(self, one: dict[str, Any], *, is_told: bool) -> ChannelSample:
         name, rates = one["name"], self._minute
         return ChannelSample(
             name=name,
             mode=one["mode"],
-            state=one["state"],
+            state=one["state"] if is_told else UNKNOWN,
             strategy=one["strategy"],
             subscriptions=one["subscriptions"],
             backends=one["backends"],
             executions=one["executions"],
-            lag_s=round(one["lag_s"], 2),
+            lag_s=round(one["lag_s"], 2) if is_told else 0.0,
             results_per_s=round(rates.per_s(f"results_total {name}"), 2),
             matched_per_s=round(rates.per_s(f"matched_total {name}"), 2),
             considered_per_s=round(rates.per_s(f"considered_total {name}"), 2),
             execution_ms=rates.mean_ms(f"execution_seconds {name}"),
-            problem=one["problem"],
+            problem=one["problem"] if is_told else None,
             latency_ms=rates.mean_ms(f"{LATENCY} {name}"),
             lost=round(rates.grown(f"lost_results {name}")),
         )
@@ -205,13 +204,3 @@ def _totals(cluster: Mapping[str, float]) -> dict[str, float]:
     """The latency of all channels together."""
     ends = (f"{LATENCY}_sum", f"{LATENCY}_count")
     return {f"{end} {EVERY}": sum(v for name, v in cluster.items() if name.startswith(f"{end} ")) for end in ends}
-
-
-def _told(decisions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Decisions newest first; of those to do nothing for the same reason in a row only the newest."""
-    kept: list[dict[str, Any]] = []
-    for one in decisions:
-        again = kept and one["action"] == _NOTHING_DECIDED == kept[-1]["action"] and one["reason"] == kept[-1]["reason"]
-        if not again:
-            kept.append(one)
-    return kept

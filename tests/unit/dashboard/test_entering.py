@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from urllib.parse import urlsplit
 
 import pytest
@@ -21,6 +22,14 @@ def test_an_address_lets_its_first_visitor_in_as_administrator() -> None:
     with pytest.raises(Unauthenticated, match="used before"):
         door.enter(one)
     assert verify(door.enter(ticket()), SECRET).may("admin")
+
+
+def test_an_address_from_before_the_start_may_have_been_used_and_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.time()
+    old = ticket()
+    monkeypatch.setattr(time, "time", lambda: now + 5)
+    with pytest.raises(Unauthenticated, match="older than the dashboard's last start"):
+        Door(SECRET, 600.0).enter(old)
 
 
 @pytest.mark.parametrize(

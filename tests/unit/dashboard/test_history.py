@@ -41,6 +41,17 @@ def test_news_are_what_is_new_or_has_changed() -> None:
     assert [one["id"] for one in events.all] == [2, 3]
 
 
+def test_a_quiet_day_leaves_room_for_what_happened_before() -> None:
+    history = History(10)
+    moved = {"at": 1.0, "action": "migrate", "reason": "uneven"}
+    quiet = [{"at": float(at), "action": "nothing", "reason": "balanced"} for at in range(2, 1000)]
+    history.decisions.note([moved])
+    for at in range(len(quiet)):
+        (told,) = history.decisions.note([*reversed(quiet[max(0, at - 40) : at + 1]), moved][:50])
+        assert told == quiet[at]
+    assert history.decisions.all == [moved, quiet[-1]]
+
+
 def test_what_is_listed_and_too_old_to_be_kept_is_told_once() -> None:
     """A coordinator remembers more plans than the dashboard, and lists all of them every time."""
     events, listed = Events("id", kept=2), [{"id": number} for number in (4, 3, 2, 1)]

@@ -16,6 +16,9 @@ from tocsin.dashboard.samples import Figures, figures_of
             [broker("a", 10), broker("b", 99, "dead")], Figures(0.0, 10.0, 10.0, 10.0), id="dead ones are out"
         ),
         pytest.param(
+            [broker("a", 10), broker("b", 0, "draining")], Figures(0.0, 10.0, 10.0, 10.0), id="so are those that leave"
+        ),
+        pytest.param(
             [broker("a", 30, capacity=3.0), broker("b", 10, capacity=1.0)],
             Figures(0.0, 20.0, 20.0, 40.0),
             id="as much as each can carry is even",

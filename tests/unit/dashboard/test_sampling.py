@@ -91,6 +91,15 @@ def test_who_does_not_answer_is_told_and_the_rest_stands() -> None:
     assert [alert.id for alert in sample.alerts] == ["cluster"]
 
 
+def test_while_the_cluster_is_away_channels_are_as_it_last_told() -> None:
+    behind = CHANNEL | {"lag_s": 900.0, "problem": "it fails"}
+    told = answers(0.0, 0.0) | {"http://d/channels": {"channels": [behind]}}
+    away = {url: found for url, found in told.items() if not url.startswith("http://d")}
+    *_, sample = asyncio.run(sampled(told, away))
+    assert [(one.name, one.state, one.lag_s) for one in sample.channels] == [("Near", "unknown", 0.0)]
+    assert [alert.id for alert in sample.alerts] == ["cluster"]
+
+
 def test_while_the_coordinator_is_away_brokers_are_as_it_last_told_and_their_load_is_unknown() -> None:
     told = answers(0.0, 0.0)
     away = {url: found for url, found in answers(4.0, 0.0).items() if not url.startswith("http://c/")}

@@ -10,7 +10,7 @@ const DEFAULTS = { radius: "1000", severity: "3" };
 export function parameterField(one, user) {
   const { name, type } = one;
   const isNumber = NUMBERS.has(base(type));
-  const input = el("input", {
+  const input = base(type) === "BOOLEAN" ? el("select", { name }, ["true", "false"].map((value) => el("option", { value }, value))) : el("input", {
     name, required: true, type: isNumber ? "number" : "text", step: isNumber ? "any" : null, autocomplete: "off",
     list: name === "kind" ? "kinds" : null,
     value: name === "user" ? user : DEFAULTS[name] ?? null,
@@ -18,10 +18,10 @@ export function parameterField(one, user) {
   return el("label", {}, `${name} (${type.toLowerCase()})`, input, name === "kind" ? el("datalist", { id: "kinds" }, KINDS.map((value) => el("option", { value }))) : null);
 }
 
-/** By name; numbers where the type is one that a page can hold exactly, texts otherwise. */
-export function values(parameters, fields) {
+/** By name; numbers where the type is one that a page can hold exactly, texts otherwise. `fieldOf` gives a name's field. */
+export function values(parameters, fieldOf) {
   return Object.fromEntries(parameters.map(({ name, type }) => {
-    const written = fields[name].value.trim();
+    const written = fieldOf(name).value.trim();
     if (!NUMBERS.has(base(type))) return [name, base(type) === "BOOLEAN" ? written === "true" : written];
     const number = Number(written);
     if (!Number.isFinite(number)) throw new Error(`${name}: expected a number, got “${written}”.`);

@@ -1,13 +1,14 @@
 /** Follow one of the dashboard's own topics: what was, then what comes, each message once. */
 
 import { connect } from "./tocsin.js";
-import { addresses, askPatiently, lastingToken, setState } from "./shell.js";
+import { addresses, askPatiently, lastingToken, logIn, onceMore, setState } from "./shell.js";
 
-let session = null;
+let session = null; // a promise
 let link = "";
+const BAD_TOKEN = 4400;
 
 /** The one connection of this page, over the protocol that subscribers use. */
-async function connected() {
+function connected() {
   session ??= connect({
     broker: location.origin,
     token: lastingToken,
@@ -26,26 +27,46 @@ function showLink() {
   else if (link) setState("lost", "disconnected");
 }
 
-/** `begin` gets the past that `path` has, and again after a gap; `take` gets every message after it. */
+const GIVEN_UP = new Set(["forbidden", "bad-argument"]); // by who may not see this, whatever is tried
+
+/**
+ * `begin` gets the past that `path` has, and again after a gap; `take` gets every message after it. For as long as the
+ * page is open: where the session or the subscription ended, another is begun. Rejects with what is refused for good.
+ */
 export async function follow(topic, path, begin, take) {
   for (;;) {
-    const found = await askPatiently(path, { onwait: () => setState("lost", "no answer, trying again") });
-    showLink();
-    begin(found);
-    if (await untilGap(topic, found.position ?? null, take)) return;
+    try {
+      await followOnce(topic, path, begin, take);
+    } catch (problem) {
+      if (problem.status || GIVEN_UP.has(problem.code)) throw problem;
+      if (problem.code === "unauthenticated" || problem.number === BAD_TOKEN) await logIn(problem.message);
+      setState("lost", "connection lost, trying again");
+    }
+    await leave();
+    await onceMore();
   }
 }
 
-/** Whether it ended for good. */
-async function untilGap(topic, position, take) {
-  const subscription = (await connected()).topic(topic, position === null ? {} : { position });
+/** The next try has a connection of its own. */
+async function leave() {
+  const left = session;
+  session = null;
+  await left?.then((one) => one.close()).catch(() => {}); // it may never have been there
+}
+
+async function followOnce(topic, path, begin, take) {
+  const past = async () => {
+    const found = await askPatiently(path, { onwait: () => setState("lost", "no answer, trying again") });
+    showLink();
+    begin(found);
+    return found.position ?? "";
+  };
+  let position = await past();
+  const subscription = (await connected()).topic(topic, position ? { position } : {});
   for await (const item of subscription) {
-    if (item.type === "gap" || isToBegin(take, item.payload)) {
-      await subscription.unsubscribe();
-      return false;
-    }
+    if (item.type !== "gap" && item.through <= position) continue; // was in the past already
+    if (item.type === "gap" || isToBegin(take, item.payload)) position = await past();
   }
-  return true;
 }
 
 /** Whether to begin again after a message, as after one that the page could not make sense of. */

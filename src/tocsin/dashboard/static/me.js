@@ -4,7 +4,7 @@ import { el, fill, plural, time, write } from "./format.js";
 import { parameterField, values } from "./form.js";
 import { CityMap } from "./map.js";
 import { card, gapCard, placeOf, reportOf, sheltersOn, short } from "./notice.js";
-import { addresses, ask, claims, lastingToken, logIn, onTheme, open, say, setState } from "./shell.js";
+import { addresses, ask, claims, lastingToken, logIn, onceMore, onTheme, open, say, setState } from "./shell.js";
 import { channel, connect, defaultId } from "./tocsin.js";
 
 const KEPT = 200;
@@ -37,23 +37,25 @@ function showParameters() {
   showPlace();
 }
 
+/** By name among the parameters alone: a form has names of its own. */
+const fieldOf = (name) => [...byId("parameters").querySelectorAll("[name]")].find((field) => field.name === name);
+
 /** A click on the map fills the fields that mean a place. */
 function pick(x, y) {
-  const fields = byId("subscribe").elements;
-  if (!fields.x || !fields.y) {
+  if (!fieldOf("x") || !fieldOf("y")) {
     say("This channel has no place among its parameters.");
     return;
   }
-  fields.x.value = x;
-  fields.y.value = y;
+  fieldOf("x").value = x;
+  fieldOf("y").value = y;
   showPlace();
 }
 
 function showPlace() {
-  const fields = byId("subscribe").elements;
-  byId("pick").hidden = !map.world || !fields.x || !fields.y;
+  const written = (name) => fieldOf(name)?.value ?? "";
+  byId("pick").hidden = !map.world || !fieldOf("x") || !fieldOf("y");
   const marks = [...held.values()].map(({ target }) => placeOf(target.arguments)).filter(Boolean);
-  if (fields.x?.value && fields.y?.value) marks.push({ ...placeOf({ x: Number(fields.x.value), y: Number(fields.y.value), radius: Number(fields.radius?.value ?? 0) }), label: "here" });
+  if (written("x") && written("y")) marks.push({ ...placeOf({ x: Number(written("x")), y: Number(written("y")), radius: Number(written("radius")) }), label: "here" });
   map.setMarks([...marks, ...added]);
 }
 
@@ -61,7 +63,7 @@ async function subscribe(event) {
   event.preventDefault();
   write(byId("problem"), "");
   try {
-    const target = channel(chosen().name, values(chosen().parameters, byId("subscribe").elements));
+    const target = channel(chosen().name, values(chosen().parameters, fieldOf));
     const button = byId("subscribe-button");
     button.disabled = true;
     try {
@@ -212,13 +214,12 @@ setState("", "connecting");
 for (;;) {
   try {
     await start();
+    write(byId("absent"), "");
     break;
   } catch (problem) {
-    setState("lost", "not connected");
-    if (problem.status !== 401 && problem.code !== "unauthenticated") {
-      write(byId("problem"), problem.message);
-      break;
-    }
-    await logIn(problem.message);
+    setState("lost", "not connected, trying again");
+    const isRefused = problem.status === 401 || problem.code === "unauthenticated";
+    write(byId("absent"), isRefused ? "" : problem.message);
+    await (isRefused ? logIn(problem.message) : onceMore());
   }
 }

@@ -12,10 +12,11 @@ import * as words from "./words.js";
 
 const CHARTS_EVERY_MS = 2_000;
 const SHOWN_EVENTS = 120;
+const UNHEARD_S = 60; // so long a move that has not ended is shown after it was last told
 const byId = (id) => document.getElementById(id);
 
 const past = new Past();
-const events = new Map(); // id → {at, text, kind}
+const events = new Map(); // id → {at, text, kind, until}
 let last = null; // sample
 let drawnAt = 0;
 
@@ -69,7 +70,7 @@ const UNTOLD = Object.fromEntries(["Balance (cov)", "Load in all", "People onlin
 /** What the coordinator tells of the brokers. */
 function told(figures, online, serving) {
   return {
-    "Balance (cov)": [decimal(figures.cov, 3), "", figures.cov === 0 ? "no load yet" : `highest ${rate(figures.maximum)}`],
+    "Balance (cov)": [decimal(figures.cov, 3), "", figures.total === 0 ? "no load yet" : `highest ${rate(figures.maximum)}`],
     "Load in all": [...rateParts(figures.total), `mean ${rate(figures.mean)} a broker`],
     "People online": [count(online), "", `at ${plural(serving, "live broker")}`],
   };
@@ -124,26 +125,31 @@ function showChannels({ channels, cluster }) {
 
 const number = (text) => el("td", { class: "number" }, text);
 
-function showEvents({ decisions, moves, plans }) {
+function showEvents({ at, decisions, moves, plans }) {
   for (const one of decisions) note(`d${one.at}`, one.at, words.decision(one), one.action === "nothing" ? "nothing" : "decision");
   for (const one of plans) note(`p${one.id}`, one.created_at, words.plan(one), "plan");
-  for (const one of moves) note(`m${one.id}`, one.ended_at ?? one.created_at, words.move(one), "move");
-  if (!decisions.length && !moves.length && !plans.length) return;
-  const newest = collapsed([...events.values()].sort((a, b) => b.at - a.at)).slice(0, SHOWN_EVENTS);
+  for (const one of moves) note(`m${one.id}`, one.ended_at ?? one.created_at, words.move(one), "move", words.hasEnded(one) ? Infinity : at + UNHEARD_S);
+  const isForgotten = forget(at);
+  if (!decisions.length && !moves.length && !plans.length && !isForgotten) return;
+  const newest = [...events.values()].sort((a, b) => b.at - a.at).slice(0, SHOWN_EVENTS);
   byId("no-events").hidden = newest.length > 0;
   fill(byId("events"), newest.map(({ at, text, kind }) => el("li", {},
     el("time", {}, at > 1e9 ? time(at) : `${decimal(at, 0)} s`),
     el("span", { class: kind === "nothing" ? "quiet" : null }, text))));
 }
 
-function note(id, at, text, kind) {
-  events.set(id, { at, text, kind });
+function note(id, at, text, kind, until = Infinity) {
+  const [lastId, last] = [...events].at(-1) ?? [];
+  if (kind === "nothing" && last?.kind === kind && last.text === text) events.delete(lastId); // the same again
+  events.set(id, { at, text, kind, until });
   if (events.size > 4 * SHOWN_EVENTS) events.delete(events.keys().next().value);
 }
 
-/** Of the same nothing again and again only the newest. */
-function collapsed(newest) {
-  return newest.filter((one, at) => one.kind !== "nothing" || newest[at - 1]?.text !== one.text);
+/** Whether there was a move of which nothing more is told: of very many at once, the samples have only the newest. */
+function forget(now) {
+  const old = [...events].filter(([, { until }]) => until < now);
+  for (const [id] of old) events.delete(id);
+  return old.length > 0;
 }
 
 onTheme(() => {

@@ -83,7 +83,7 @@ function show(target, found) {
   const best = words.mostEven(found.trials);
   const rows = [row("as it is", found.now, null), ...found.trials.map((trial) => row(trial.policy, trial.after, trial, best))];
   fill(target,
-    el("p", { class: "quiet small" }, words.compared(found)),
+    el("p", { class: "quiet small" }, words.compared(found, Date.now() / 1000)),
     el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Comparison of policies" },
       el("table", { id: "trials" },
         el("thead", {}, el("tr", {}, ["Policy", "Highest load", "Of the least possible", "cov", "Load in all", "Moves", "Took", "Ended"].map((name, at) => el("th", { scope: "col", class: at && at < 7 ? "number" : null }, name)))),

@@ -10,6 +10,7 @@ import { el, fill, time, write } from "./format.js";
 const PAGES = { "/operator": "Operator", "/city": "City map", "/me": "My page", "/lab": "Lab" };
 const KEY = "tocsin.token";
 const ENDS_SOON_S = 120;
+const AGAIN_MS = 5_000;
 const BELL = '<svg viewBox="0 0 24 24" aria-hidden="true"><path d="M12 2a1.6 1.6 0 0 0-1.6 1.6v.5C7.3 4.8 5 7.500 5 10.800V15l-2 3v1h18v-1l-2-3v-4.200c0-3.300-2.300-6-5.400-6.700v-.5A1.600 1.600 0 0 0 12 2Zm-2.600 18a2.700 2.700 0 0 0 5.200 0Z"/></svg>';
 
 export let addresses = null;
@@ -58,8 +59,11 @@ export async function ask(url, { method = "GET", body = null } = {}) {
   return found;
 }
 
+/** The pause before something is tried again. */
+export const onceMore = () => new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+
 /** As `ask`, again and again while nobody answers; what is refused for good is thrown. */
-export async function askPatiently(url, { againMs = 5_000, onwait = () => {} } = {}) {
+export async function askPatiently(url, { onwait = () => {} } = {}) {
   for (;;) {
     try {
       return await ask(url);
@@ -68,7 +72,7 @@ export async function askPatiently(url, { againMs = 5_000, onwait = () => {} } =
       else if (problem.status < 500) throw problem;
       else {
         onwait();
-        await new Promise((resolve) => setTimeout(resolve, againMs));
+        await onceMore();
       }
     }
   }
@@ -134,7 +138,7 @@ function askToken(problem) {
         el("h2", { id: "login-title" }, "Who is there?"),
         el("p", { class: "quiet" }, "What you see and may do follows from your token. It stays in this tab."),
         el("label", { for: "pasted-token" }, "Token", pasted),
-        el("p", { class: "quiet small" }, "Make one with ", el("code", {}, "tocsin token NAME --data-dir DIR --can read --can 'topic:*'"), "; an operator needs ", el("code", {}, "--can admin"), ". DIR is where the system keeps its data: ", el("code", {}, ".tocsin"), " unless another was named, ", el("code", {}, ".demo/data"), " for a demo."),
+        el("p", { class: "quiet small" }, "Make one with ", el("code", {}, "tocsin token NAME --data-dir DIR --can read --can 'topic:*'"), "; who subscribes needs ", el("code", {}, "--can 'subscribe:*'"), ", an operator ", el("code", {}, "--can admin"), ". DIR is where the system keeps its data: ", el("code", {}, ".tocsin"), " unless another was named, ", el("code", {}, ".demo/data"), " for a demo."),
         wrong,
         el("div", { class: "row" }, el("button", { class: "primary" }, "Log in"))));
     dialog.addEventListener("cancel", (event) => event.preventDefault());
@@ -173,13 +177,12 @@ async function enter() {
   const ticket = new URLSearchParams(location.hash.slice(1)).get("enter");
   if (!ticket) return;
   history.replaceState(null, "", location.pathname + location.search);
-  if (token()) return;
   try {
     const { token: given } = await ask("/api/enter", { method: "POST", body: { ticket } });
     sessionStorage.setItem(KEY, given);
     showUser();
   } catch (problem) {
-    await logIn(problem.message);
+    if (!token()) await logIn(problem.message); // one who is in already came by the address before
   }
 }
 

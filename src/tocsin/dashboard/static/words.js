@@ -1,6 +1,6 @@
 /** Decisions, plans and moves in words. */
 
-import { count, decimal, plural, rate } from "./format.js";
+import { count, decimal, plural, rate, time } from "./format.js";
 
 const ACTIONS = { migrate: "Moves", shuffle: "Arranges everyone anew:" };
 
@@ -28,8 +28,15 @@ export function move(one) {
   const way = `from ${one.source ?? "nowhere"} to ${one.to}`;
   if (FAILED.includes(one.state)) return `${one.user} does not go ${way}: ${one.outcome || one.state}.`;
   const why = one.cause ? ` (${one.cause})` : "";
-  return `${one.user} ${STATES[one.state] ?? one.state} ${way}${why}.`;
+  return `${one.user} ${STATES[one.state] ?? one.state} ${way}${why}.${one.expected ? foreseen(one, one.expected) : ""}`;
 }
+
+function foreseen({ source, to }, { source_before, source_after, target_before, target_after }) {
+  return ` Foreseen: ${source} from ${rate(source_before)} to ${rate(source_after)}, ${to} from ${rate(target_before)} to ${rate(target_after)}.`;
+}
+
+/** Whether nothing more will be heard of a move. */
+export const hasEnded = ({ state }) => state === "done" || FAILED.includes(state);
 
 /** A plan with many moves, counted. */
 export function plan(one) {
@@ -46,9 +53,9 @@ export function undecided({ balancing, balance_every_s }) {
 }
 
 /** With what policies were compared. */
-export function compared({ brokers, users, streams, pinned }) {
+export function compared({ brokers, users, streams, pinned }, at) {
   const rest = pinned ? `; ${count(pinned)} of them ${pinned === 1 ? "stays" : "stay"} in place for now` : "";
-  return `${plural(users, "person", "people")} with ${plural(streams, "stream")} at ${plural(brokers, "broker")}${rest}.`;
+  return `${plural(users, "person", "people")} with ${plural(streams, "stream")} at ${plural(brokers, "broker")}${rest}. As of ${time(at)}.`;
 }
 
 /** The least cov, which is to be pointed out; null without load, and where all are equal. */
