@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -64,10 +65,12 @@ class Events:
         return news
 
     def _distinct(self, newest_first: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        newer = [None, *newest_first]
-        return [
-            one for after, one in zip(newer, newest_first, strict=False) if not after or not self._is_same(one, after)
-        ]
+        """The newest of those in a row that are the same."""
+        kept = newest_first[:1]
+        for newer, older in pairwise(newest_first):
+            if not self._is_same(older, newer):
+                kept.append(older)
+        return kept
 
     @property
     def all(self) -> list[dict[str, Any]]:
@@ -114,7 +117,8 @@ class History:
 
 def _is_nothing_again(older: dict[str, Any], newer: dict[str, Any]) -> bool:
     """Decided every half minute of a quiet day: it would leave no room for what happened before."""
-    return older["action"] == newer["action"] == NOTHING_DECIDED and older["reason"] == newer["reason"]
+    is_nothing = older["action"] == newer["action"] == NOTHING_DECIDED
+    return is_nothing and bool(older["reason"] == newer["reason"])
 
 
 def _broker_past(found: list[BrokerSample | None]) -> BrokerPast:

@@ -109,8 +109,11 @@ class LoneBroker:
     async def start(self) -> None:
         await self.server.start()
         self.sources.start(LocalResidents(self._core))
-        self._core.on_left = lambda user: self._core.tasks.spawn(self._forget(user))
+        self._core.on_left = self._left
         log.info("serving at %s", self.server.url)
+
+    def _left(self, user: User) -> None:
+        self._core.tasks.spawn(self._forget(user))
 
     async def _forget(self, user: User) -> None:
         """Pages bring what they follow with them: what nobody looks at is not kept, and not told to other pages."""
