@@ -31,10 +31,13 @@ REPORT = "report.html"
 def demo(
     seconds: Annotated[float, typer.Option(help="How long the city is fed.")] = 30.0,
     people: Annotated[int, typer.Option(help="People who move through the city.")] = 600,
-    subscriptions: Annotated[int, typer.Option(help="Subscriptions on the four channels.")] = 3_000,
+    subscriptions: Annotated[int, typer.Option(help="Subscriptions on the channels.")] = 3_000,
     connected: Annotated[int, typer.Option(help="How many of the people have connections of their own.")] = 60,
     brokers: Annotated[int, typer.Option(help="How many brokers.", min=1, max=16)] = 2,
     storms: Annotated[bool, typer.Option("--storms", help="Make one district after the other hot.")] = False,
+    all_channels: Annotated[
+        bool, typer.Option("--all-channels", help="Play all seven channels of the city instead of four.")
+    ] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Leave everything running at the end.")] = False,
     directory: Annotated[Path, typer.Option("--dir", help="Directory for it all, made fresh.")] = Path(".demo"),
     as_json: Json = False,
@@ -50,7 +53,9 @@ def demo(
         from tocsin.demo.plan import Plan
         from tocsin.demo.process import ClusterProcess, Servers
         from tocsin.demo.view import Screen
-    plan = Plan(seconds, people, subscriptions, datetime.now(UTC), connected=connected, storms=storms)
+    plan = Plan(
+        seconds, people, subscriptions, datetime.now(UTC), connected=connected, storms=storms, all_channels=all_channels
+    )
     with ended_by_signals(), Screen(Console(stderr=True)) as screen:
         process = ClusterProcess(directory, brokers=brokers)
         servers = Servers(process)

@@ -1,7 +1,7 @@
 """Who must get which report, computed without the cluster: every report against every subscription.
 
-Only channels whose answer follows from the report and the arguments alone can be foretold. What
-``NearMe`` finds depends on where people were at the moment of its tick.
+Only channels whose answer follows from the report and the arguments alone can be foretold. What those with a ``user``
+find depends on where people were at the moment of the tick.
 """
 
 from __future__ import annotations
@@ -27,21 +27,24 @@ class Foretold:
 
 
 def foretell(
-    channel: str,
     reports: Sequence[Mapping[str, Any]],
     backends: Mapping[int, Mapping[str, Any]],
     since: Mapping[int, int],
 ) -> Foretold | None:
-    """The pairs of ``channel``, whose distinct ``backends`` have these arguments; ``None`` if nobody can know.
+    """The pairs of a channel, whose distinct ``backends`` have these arguments; ``None`` if nobody can know.
 
     A report is certain to reach those that were there before it. ``since`` says how many reports each came after.
     """
-    if channel == "NearMe":
+    wanted = list(backends.values())
+    names = wanted[0].keys() if wanted else {}
+    if "user" in names:
         return None
-    inside = _column(reports, "kind")[:, None] == _column(backends.values(), "kind")[None, :]
+    inside = _column(reports, "kind")[:, None] == _column(wanted, "kind")[None, :]
     doubtful = np.arange(len(reports))[:, None] < np.array([since[number] for number in backends])[None, :]
-    if channel != "ByKind":
-        beyond = _beyond(reports, list(backends.values()))
+    if "severity" in names:
+        inside &= _column(reports, "severity")[:, None] >= _column(wanted, "severity")[None, :]
+    if "radius" in names:
+        beyond = _beyond(reports, wanted)
         inside &= beyond < EDGE_M
         doubtful |= beyond > -EDGE_M
     return Foretold(_pairs(inside & ~doubtful, reports, backends), _pairs(inside & doubtful, reports, backends))

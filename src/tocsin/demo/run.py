@@ -177,7 +177,7 @@ class DemoRun:
         problems = [f"{name}: had not seen all reports {CATCH_UP_S:.0f} s after the last" for name in late]
         for name in self._plan.channels:
             backends = self._audience.backends[name]
-            foretold = foretell(name, self._feeder.reports, backends.arguments, backends.since)
+            foretold = foretell(self._feeder.reports, backends.arguments, backends.since)
             told = self._receiver.notices
             problems += problems_of(name, self._puller.tallies[name], counted.get(name, Counted()), foretold, told)
         return problems
