@@ -736,6 +736,25 @@ async def test_a_subscription_that_was_ended_can_be_made_again(world: World) -> 
 
 
 @story
+async def test_what_ended_an_earlier_subscription_leaves_one_that_was_asked_for_anew(world: World) -> None:
+    """The broker's word crosses the client's: it speaks of the subscription before."""
+    peer = await world.subscribed()
+    ending = asyncio.create_task(world.client.ask("unsubscribe", id="n"))
+    unsubscribe = await peer.next("unsubscribe")
+    asked = asyncio.create_task(world.client.ask("subscribe", id="n", target=NEWS))
+    subscribe = await peer.next("subscribe")
+    await peer.send({"type": "ended", "id": "n", "code": "unsubscribed", "detail": "another session ended it"})
+    await peer.send({"type": "error", "request": unsubscribe["request"], "code": "not-found", "detail": "it is gone"})
+    standing = stands(subscribe, S, "7")
+    await peer.send({"type": "subscribed", "request": subscribe["request"], "subscription": standing})
+    await ending
+    assert (await asked)["position"] == "7"
+    assert (await world.client.event())["event"] == "over"
+    await peer.send(notification(S, "7", "8"))
+    assert await world.client.items(1) == [("8", "8")]
+
+
+@story
 async def test_a_subscription_that_cannot_be_served_now_is_tried_again(world: World) -> None:
     peer = await world.subscribed()
     await peer.send(notification(S, "0", "1"))

@@ -194,6 +194,7 @@ class Subscription {
   constructor(session, id, target, inbox) {
     Object.assign(this, { id, target, _session: session, _inbox: inbox, _error: null, _isOver: false });
     this._wakers = [];
+    this._isNew = true; // while its first answer is to come
     this._retryAt = null;
     this._refusals = 0;
     this._refusedAt = null;
@@ -226,6 +227,7 @@ class Subscription {
 
   _stand(standing) {
     this._inbox.stand(standing);
+    this._isNew = false;
     this._retryAt = null;
     this._refusals = 0;
     this._refusedAt = null;
