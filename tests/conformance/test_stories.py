@@ -29,6 +29,13 @@ def token(lasts_s: float, name: str = "ann") -> str:
     return f"h.{base64.urlsafe_b64encode(body).decode().rstrip('=')}.s"
 
 
+async def arrived(world: World, peer: Peer) -> None:
+    """Wait until the client has everything that was sent before."""
+    asked = asyncio.create_task(world.client.ask("publish", topic="t", payload=1))
+    await peer.send({"type": "published", "request": (await peer.next("publish"))["request"], "position": "1"})
+    await asked
+
+
 # --- login, notifications, positions --------------------------------------------------------------
 
 
@@ -213,9 +220,7 @@ async def test_a_slow_application_gets_a_gap_and_what_is_newest(world: World) ->
     await world.client.ask("reading", on=False)
     await world.subscribe(peer)
     await peer.send(*[notification(S, f"{n:03}" if n else "0", f"{n + 1:03}") for n in range(100)])
-    asked = asyncio.create_task(world.client.ask("publish", topic="t", payload=1))
-    await peer.send({"type": "published", "request": (await peer.next("publish"))["request"], "position": "1"})
-    await asked  # so everything before has arrived
+    await arrived(world, peer)
     await world.client.ask("reading", on=True)
     assert await world.client.items(3) == [("gap", "0", "098", 98, "slow"), ("099", "099"), ("100", "100")]
 
@@ -812,6 +817,20 @@ async def test_an_unsubscribed_stream_is_not_heard_any_more(world: World) -> Non
     await asked
     assert (await world.client.event())["event"] == "over"
     assert world.client.waiting() == 0
+
+
+@story
+async def test_what_waits_in_a_subscription_is_not_given_once_it_is_unsubscribed(world: World) -> None:
+    peer = await world.connect()
+    await world.client.ask("reading", on=False)
+    await world.subscribe(peer)
+    await peer.send(notification(S, "0", "1"), notification(S, "1", "2"))
+    await arrived(world, peer)
+    asked = asyncio.create_task(world.client.ask("unsubscribe", id="n"))
+    await peer.done("unsubscribe")
+    await asked
+    await world.client.ask("reading", on=True)
+    assert (await world.client.event())["event"] == "over"
 
 
 @story

@@ -142,6 +142,11 @@ class Inbox {
     return item;
   }
 
+  clear() {
+    this.queue = [];
+    this.size = 0;
+  }
+
   reach(after) {
     this.passHoles();
     while (this.position < after) {
@@ -311,13 +316,14 @@ class Session {
     return this.subscribe(topic(name), options);
   }
 
-  /** End a subscription, here and at the broker. */
+  /** End a subscription, here and at the broker; nothing of it can be taken from now on. */
   unsubscribe(id) {
     this.#checkOpen();
     const subscription = this.#subscriptions.get(id);
     if (!subscription) throw new TocsinError("not-found", `there is no subscription '${id}'`);
     this.#subscriptions.delete(id);
     this.#index();
+    subscription._inbox.clear();
     subscription._stop();
     return new Promise((resolve, reject) => {
       this.#leaving.set(id, { resolve, reject });
