@@ -135,7 +135,7 @@ class Session:
         answer = self._ask(lambda now, key: self._core.unsubscribe(now, key, id))
         if subscription:
             self._subscriptions.pop(id, None)
-            subscription.stop()
+            subscription.stop(rest=deque())
         await answer
 
     async def publish(self, topic: str, payload: Any) -> str:
@@ -282,7 +282,7 @@ class Session:
             if not key.done():
                 key.set_exception(error)
         elif key is not None and key[1] in self._subscriptions:
-            self._subscriptions.pop(key[1]).stop(error)
+            self._subscriptions.pop(key[1]).stop(error, deque())
 
     def _finish(self, error: TocsinError | None) -> None:
         self._error, self._is_over, self.is_connected = error, True, False

@@ -151,6 +151,37 @@ def test_the_events_of_a_session_end_with_what_ended_a_subscription() -> None:
     assert asyncio.run(tell()) == ["a", "b", "2"]
 
 
+def test_a_subscription_that_is_over_takes_nothing_of_a_later_one_with_its_id() -> None:
+    async def tell() -> None:
+        async with broker() as scripted:
+            session = connect(broker=scripted.url)
+            entering = asyncio.create_task(session.__aenter__())
+            peer = await scripted.peer()
+            await peer.welcome()
+            await entering
+            refused = session.topic("news", id="n")
+            number = (await peer.next("subscribe"))["request"]
+            await peer.send({"type": "error", "request": number, "code": "forbidden", "detail": "may not"})
+            with pytest.raises(BrokerRefused, match="may not"):
+                await refused
+            ended = session.topic("news", id="n")
+            await peer.subscribed("topic:news", "0")
+            await asyncio.gather(ended.unsubscribe(), peer.done("unsubscribe"))
+            standing = session.topic("news", id="n")
+            await peer.subscribed("topic:news", "0")
+            await peer.send(notification("topic:news", "0", "1"), notification("topic:news", "1", "2"))
+            assert (await anext(standing)).through == "1"
+            with pytest.raises(BrokerRefused, match="may not"):
+                await anext(refused)
+            with pytest.raises(StopAsyncIteration):
+                await anext(ended)
+            assert (await anext(standing)).through == "2"
+            await scripted.stop()
+            await session.close()
+
+    asyncio.run(tell())
+
+
 @pytest.mark.parametrize(("scheme", "at_most"), [("http", 0), ("https", 1)])
 def test_authorities_are_read_once_and_only_where_a_certificate_comes(
     monkeypatch: pytest.MonkeyPatch, scheme: str, at_most: int
