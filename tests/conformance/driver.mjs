@@ -13,6 +13,7 @@ class Story {
   subscriptions = new Map();
   reads = true;
   readers = [];
+  tokensAsked = 0;
 
   constructor(name) {
     this.name = name;
@@ -32,13 +33,22 @@ class Story {
     }
   }
 
-  async connect({ options: { tokens, settings_ms: settingsMs = {}, settings = {}, ...options } }) {
+  async connect({ options: { tokens, token_takes_ms: tokenTakesMs = 0, settings_ms: settingsMs = {}, settings = {}, ...options } }) {
     const camel = (name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
     const times = Object.entries(settingsMs).map(([name, value]) => [`${camel(name)}Ms`, value]);
     const others = Object.entries(settings).map(([name, value]) => [camel(name), value]);
-    const token = tokens ? () => (tokens.length > 1 ? tokens.shift() : tokens[0]) : options.token;
+    const nextToken = async () => {
+      this.tokensAsked += 1;
+      await new Promise((resolve) => setTimeout(resolve, tokenTakesMs));
+      return tokens.length > 1 ? tokens.shift() : tokens[0];
+    };
+    const token = tokens ? nextToken : options.token;
     this.session = await connect({ ...options, token, settings: Object.fromEntries([...times, ...others]) });
     return { user: this.session.user, broker: this.session.broker };
+  }
+
+  async asked_tokens() {
+    return this.tokensAsked;
   }
 
   async subscribe({ id, target, position }) {

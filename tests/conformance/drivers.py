@@ -69,6 +69,9 @@ class PythonDriver(Driver):
         self._subscriptions: dict[str, client.Subscription] = {}
         self._may_read = asyncio.Event()
         self._may_read.set()
+        self._tokens: list[str] = []
+        self._token_takes_s = 0.0
+        self._tokens_asked = 0
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -89,15 +92,24 @@ class PythonDriver(Driver):
 
     async def _connect(self, options: dict[str, Any]) -> Any:
         chosen = dict(options)
-        tokens = chosen.pop("tokens", None)
+        self._tokens = list(chosen.pop("tokens", []))
+        self._token_takes_s = chosen.pop("token_takes_ms", 0) / 1000
         times = {name: value / 1000 for name, value in chosen.pop("settings_ms", {}).items()}
         settings = Client(**times, **chosen.pop("settings", {}))
-        if tokens:
-            chosen["token"] = lambda: tokens.pop(0) if len(tokens) > 1 else tokens[0]
+        if self._tokens:
+            chosen["token"] = self._next_token
         session = client.connect(settings=settings, **chosen)
         self._session = session
         await session.__aenter__()
         return {"user": session.user, "broker": session.broker}
+
+    async def _next_token(self) -> str:
+        self._tokens_asked += 1
+        await asyncio.sleep(self._token_takes_s)
+        return self._tokens.pop(0) if len(self._tokens) > 1 else self._tokens[0]
+
+    async def _asked_tokens(self) -> int:
+        return self._tokens_asked
 
     async def _subscribe(self, id: str, target: dict[str, Any], position: str | None = None) -> Any:
         subscription = self._session.subscribe(msgspec.convert(target, Target), id=id, position=position)

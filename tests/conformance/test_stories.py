@@ -607,6 +607,24 @@ async def test_a_token_is_renewed_without_a_new_connection(world: World) -> None
     assert world.a.connections == 1
 
 
+@pytest.mark.parametrize("who", ["application", "broker"])
+@story
+async def test_no_token_is_asked_for_once_the_session_is_over(world: World, who: str) -> None:
+    peer = await world.connect(tokens=[token(0)], token_takes_ms=300)
+    while await world.client.ask("asked_tokens") < 2:  # the login's, and one to renew it, which is under way
+        await asyncio.sleep(0.01)
+    if who == "broker":
+        await peer.close(codes.BAD_MESSAGE.number)
+    else:
+        closing = asyncio.create_task(world.client.ask("close"))
+        await peer.done("logout")
+        await closing
+    await asyncio.sleep(0.1)
+    asked = await world.client.ask("asked_tokens")
+    await asyncio.sleep(1.0)
+    assert await world.client.ask("asked_tokens") == asked
+
+
 @story
 async def test_the_application_can_show_another_token(world: World) -> None:
     peer = await world.subscribed(token="first")

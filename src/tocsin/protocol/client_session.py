@@ -118,7 +118,7 @@ class ClientSession:
 
     def renewed(self, now: float, token: str, lasts_s: float | None, key: Any = None) -> list[Action]:
         """Another token for what is connected; later logins get theirs when they are opened."""
-        self._renew_at = self._back.renew_at(now, lasts_s)
+        self._renew_at = None if self._is_over else self._back.renew_at(now, lasts_s)
         for link in self._links.values():
             if link.phase in (Phase.READY, Phase.CONFIRMING):
                 self._requests.send(link, Asked("request", key), lambda n: messages.Refresh(n, token))
@@ -128,7 +128,7 @@ class ClientSession:
         return self._actions()
 
     def not_renewed(self, now: float) -> list[Action]:
-        self._renew_at = now + self._back.pause_s()
+        self._renew_at = None if self._is_over else now + self._back.pause_s()
         return self._actions()
 
     def take(self, now: float, subscription: str) -> Item | None:

@@ -145,6 +145,16 @@ def test_when_a_token_is_renewed(lasts_s: float, due: float) -> None:
     assert do.RenewToken() in core.tick(due)
 
 
+def test_no_token_is_renewed_once_it_is_over() -> None:
+    """One that was asked for before may still come, or fail."""
+    core = session(can_renew=True)
+    core.closed(0.0, connected(core), 4401)
+    assert core.not_renewed(1.0) == []
+    assert core.renewed(2.0, "token", 10.0) == []
+    assert core.renewed(3.0, "token", 10.0, "key") == [do.Answer("key", None)]
+    assert core.deadline() is None
+
+
 def test_what_is_asked_twice_or_for_nothing() -> None:
     core = session()
     core.subscribe(0.0, "key", "n", NEWS)

@@ -461,7 +461,7 @@ class Session {
     try {
       await this.#renewed(await this.#token());
     } catch {
-      if (!this.#isOver) this.#after("renew", this.#pauseMs(), () => this.#renew());
+      this.#after("renew", this.#pauseMs(), () => this.#renew());
     }
   }
 
@@ -839,7 +839,9 @@ class Session {
     if (this.#isOver || this.#isClosing) throw new TocsinError("session-ended", "the session is closed", { number: NORMAL });
   }
 
+  /** Do `work` later, unless something else is planned under its name or the session is over. */
   #after(name, ms, work) {
+    if (this.#isOver) return;
     clearTimeout(this.#timers.get(name));
     const run = () => {
       this.#timers.delete(name);
