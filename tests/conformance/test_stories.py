@@ -165,6 +165,23 @@ async def test_one_who_stands_where_the_stream_never_was_goes_on_from_where_it_i
 
 
 @story
+async def test_only_a_subscription_that_stands_where_the_stream_never_was_goes_back(world: World) -> None:
+    peer = await world.subscribed()
+    await world.subscribe(peer, id="m", at="1", position="7")
+    await peer.send(gap(S, "slow", ("2", "3", 1)), gap(S, "ahead", ("7", "1", None)))
+    await peer.send(notification(S, "0", "1"), notification(S, "1", "2"), notification(S, "3", "4"))
+    items = [(await world.client.event())["item"] for _ in range(8)]
+    told = {id: [_told(item) for item in items if item["subscription"] == id] for id in ("n", "m")}
+    assert told["n"] == [("0", "1"), ("1", "2"), ("2", "3", "slow"), ("3", "4")]
+    assert told["m"] == [("7", "1", "ahead"), ("1", "2"), ("2", "3", "unannounced"), ("3", "4")]
+
+
+def _told(item: dict[str, Any]) -> tuple[str, ...]:
+    reason = (item["reason"],) if item["type"] == "gap" else ()
+    return (item["after"], item["through"], *reason)
+
+
+@story
 async def test_holes_between_notifications_are_told_where_they_lie(world: World) -> None:
     peer = await world.subscribed()
     await peer.send(gap(S, "slow", ("0", "1", 1), ("2", "3", 1), ("4", "5", None)))

@@ -151,8 +151,11 @@ class Inbox:
         self._put(Missed(self._subscription, stream, self.position or "", through, count, reason))
 
     def _turn_back(self, through: str) -> bool:
-        """We stand where the stream has never been: what was announced beyond means nothing, and we go on there."""
-        if self.position in (None, through):
+        """The stream is at ``through``, and has never been beyond it.
+
+        Who stands there goes on from it, and what was announced means nothing; who stands before it is not meant.
+        """
+        if self.position is None or self.position <= through:
             return False
         self._holes.clear()
         self._miss(through, None, messages.AHEAD)

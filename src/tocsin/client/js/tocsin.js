@@ -126,9 +126,12 @@ class Inbox {
     return this.queue.length !== before;
   }
 
-  /** We stand where the stream has never been: what was announced beyond means nothing, and we go on there. */
+  /**
+   * The stream is at `through`. Beyond it, it has never been: who stands there goes on from it, and what was announced
+   * means nothing. Who stands before it is not meant.
+   */
   turnBack(through) {
-    if (this.position === null || this.position === through) return false;
+    if (this.position === null || this.position <= through) return false;
     this.holes = [];
     this.miss(through, null, "ahead");
     return true;
