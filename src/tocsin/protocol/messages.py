@@ -1,8 +1,9 @@
 """Every message between a client and a broker, one JSON object a WebSocket text frame.
 
-A request carries a ``request`` number that its answer repeats; answers come in the order of the
-requests of a kind, not of all. Messages without a number are events: ``notification``, ``gap``,
-``ended``, ``move`` and errors that no request caused.
+A request carries a ``request`` number that its answer repeats. ``publish`` and ``records`` are carried out
+beside each other and beside everything else, so their answers come in any order; a ``ping`` is answered at
+once; all others are carried out and answered one after the other. Messages without a number are events:
+``notification``, ``gap``, ``ended``, ``move`` and errors that no request caused.
 
 Positions. Every notification has ``after`` and ``through``. A client that stands at ``mine`` in the
 stream drops it if ``through <= mine``, takes it if ``after <= mine``, and otherwise has found a hole that
