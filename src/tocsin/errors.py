@@ -25,7 +25,7 @@
     ├── BrokerRefused            a broker refused a request; carries its code
     ├── SessionEnded             a broker ended the session for good; carries the number
     └── Unavailable              a part that is needed is not there (Java, Spark, a lock)
-        └── Uncertain            the connection broke before the answer: it may have been done or not
+        └── Uncertain            no answer came to what was sent: it may have been done or not
 
 Each holds fields and composes its sentence: what was expected, what came, what to do.
 """
@@ -223,14 +223,16 @@ class Unavailable(TocsinError):
 
 
 class Uncertain(Unavailable):
+    """``detail`` is a broker's own sentence, where it was the broker that got no answer."""
+
     code = "uncertain"
 
-    def __init__(self, what: str) -> None:
-        self.what = what
-        super().__init__(what)
+    def __init__(self, what: str, detail: str = "") -> None:
+        self.what, self.detail = what, detail
+        super().__init__(what, detail)
 
     def __str__(self) -> str:
-        return f"{self.what}: the connection broke before the answer; it may have been done or not"
+        return self.detail or f"{self.what}: the connection broke before the answer; it may have been done or not"
 
 
 class BrokerRefused(TocsinError):

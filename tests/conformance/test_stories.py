@@ -706,6 +706,19 @@ async def test_a_request_whose_connection_breaks_is_uncertain(world: World) -> N
 
 
 @story
+async def test_a_publication_that_its_broker_knows_no_end_of_is_uncertain(world: World) -> None:
+    peer = await world.connect()
+    asked = asyncio.create_task(world.client.ask("publish", topic="news", payload=1))
+    number = (await peer.next("publish"))["request"]
+    await peer.send(
+        {"type": "error", "request": number, "code": "uncertain", "detail": "the owner of 'news' went away"}
+    )
+    with pytest.raises(Refused) as refused:
+        await asked
+    assert (refused.value.code, refused.value.detail) == ("uncertain", "the owner of 'news' went away")
+
+
+@story
 async def test_a_request_without_a_connection_waits_for_one(world: World) -> None:
     peer = await world.connect()
     await peer.close(1001)

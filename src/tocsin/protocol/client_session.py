@@ -9,7 +9,8 @@ Rules kept here:
 * Make before break: a move's destination serves only when it has welcomed us and answered our
   confirmation; until then the source does, and if the destination fails, nothing has happened. Whoever
   came with a ticket confirms.
-* A request that was sent and lost its link fails as uncertain; one that was not sent waits for a link.
+* A request that was sent and lost its link fails as uncertain, as does one to which the broker itself got no
+  answer; one that was not sent waits for a link.
   Subscribing and unsubscribing may be said twice, so they are.
 * A subscription that a broker cannot serve for the moment is tried again: for ever where it goes on from a
   position, for ``subscribe_timeout`` where it is new.
@@ -39,6 +40,7 @@ from tocsin.errors import (
     SessionEnded,
     TocsinError,
     Unauthenticated,
+    Uncertain,
 )
 from tocsin.protocol import client_actions as do
 from tocsin.protocol import codes, messages
@@ -299,7 +301,8 @@ class ClientSession:
         elif asked.kind == "logout":
             self._end(error)
         elif asked.key is not None:
-            self._out.append(do.Fail(asked.key, error))
+            is_uncertain = error.code == Uncertain.code
+            self._out.append(do.Fail(asked.key, Uncertain("the request", error.detail) if is_uncertain else error))
         if link is self._coming and link.is_move and self._current:
             self._drop(now, link, NORMAL, message.detail)
         self._let_go(link)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from tocsin.config import Client
-from tocsin.errors import AlreadyExists, NotFound, SessionEnded
+from tocsin.errors import AlreadyExists, NotFound, SessionEnded, TocsinError, Uncertain
 from tocsin.protocol import client_actions as do
 from tocsin.protocol import messages
 from tocsin.protocol.client_session import ClientSession
@@ -165,6 +165,23 @@ def test_what_is_asked_twice_or_for_nothing() -> None:
     core.close(0.0)
     with pytest.raises(SessionEnded):
         core.request(0.0, "key", messages.ListSubscriptions)
+
+
+def test_an_answer_is_uncertain_whoever_lost_it() -> None:
+    def failure(actions: list[do.Action]) -> TocsinError:
+        (failed,) = (action for action in actions if isinstance(action, do.Fail))
+        return failed.error
+
+    core = session()
+    link = connected(core)
+    (first,) = sent(core.request(0.0, "first", lambda n: messages.Publish(n, "news", Raw(b"1"))))
+    core.request(0.0, "second", lambda n: messages.Publish(n, "news", Raw(b"2")))
+    told = messages.Failed("uncertain", "the topic's owner went away", first.request)  # type: ignore[union-attr]
+    by_broker = failure(core.received(0.0, link, encoded(told)))
+    by_link = failure(core.closed(0.0, link, 1006))
+    assert (type(by_broker), type(by_link)) == (Uncertain, Uncertain)
+    assert str(by_broker) == "the topic's owner went away"
+    assert str(by_link) == "the request: the connection broke before the answer; it may have been done or not"
 
 
 STEP = st.sampled_from(["open", "welcome", "abort", "close", "release", "move", "done", "error", "junk", "wait", "ask"])
