@@ -19,7 +19,7 @@ from tocsin.broker.ports import Attached, Delivery, Page
 from tocsin.broker.residents import LocalResidents
 from tocsin.broker.server import BrokerServer, make_hub
 from tocsin.config import Broker
-from tocsin.errors import NotFound, Refused, Unavailable
+from tocsin.errors import NotFound, Refused, TocsinError, Unavailable
 from tocsin.protocol.codec import encoded, from_broker
 from tocsin.protocol.coordination import Placement
 from tocsin.protocol.messages import SUBPROTOCOL, FromBroker, FromClient, Gap, Hole, Login, Wanted
@@ -73,6 +73,7 @@ class MemoryTopics:
     page_items: int = 3
     is_away: bool = False
     may_attach: asyncio.Event | None = None
+    refused: dict[str, TocsinError] = field(default_factory=dict)
     may_record: asyncio.Event | None = None
 
     def hold_attaching(self) -> asyncio.Event:
@@ -88,6 +89,8 @@ class MemoryTopics:
 
     async def attach(self, target: Target) -> Attached:
         await (self.may_attach.wait() if self.may_attach else asyncio.sleep(0))
+        if target.name in self.refused:
+            raise self.refused[target.name]
         self.attached.append(target.name)
         past = self.log.setdefault(topic_stream(target.name), [])
         return Attached(topic_stream(target.name), past[-1][0] if past else START)

@@ -173,7 +173,8 @@ class Residents(Protocol):
     async def adopt(self, user: str, version: int, subscriptions: Sequence[Wanted]) -> None:
         """``user`` is placed here: hold and attach these. An older version than known is ignored.
 
-        Returns when all are attached; raises the first error where some could not be.
+        Returns when all are attached; raises the first error where some could not be. Those whose channel is gone for
+        good are ended instead.
         """
         ...
 

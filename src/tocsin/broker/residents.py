@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Collection, Iterable, Sequence
 
 from tocsin.broker.core import Core
 from tocsin.broker.users import User
+from tocsin.errors import BadArgument, NotFound, TocsinError
 from tocsin.protocol.coordination import BrokerInfo, Holding, Load
-from tocsin.protocol.messages import Move, Wanted
+from tocsin.protocol.messages import Ended, Move, Wanted
+from tocsin.protocol.targets import ChannelTarget
+
+log = logging.getLogger(__name__)
 
 
 class LocalResidents:
@@ -25,7 +30,7 @@ class LocalResidents:
         if held is not None and held.version > version:
             return
         entered = self._core.users.enter(user, version)
-        made = (self._core.subscribing.subscribe(entered, wanted, None) for wanted in subscriptions)
+        made = (self._hold(entered, wanted) for wanted in subscriptions)
         entered.adoptions += 1
         try:
             results = await asyncio.gather(*made, return_exceptions=True)
@@ -34,6 +39,21 @@ class LocalResidents:
         for result in results:
             if isinstance(result, BaseException):
                 raise result
+
+    async def _hold(self, user: User, wanted: Wanted) -> None:
+        """Hold it, or end it where it can never be held again; its user is told, if it is connected."""
+        try:
+            await self._core.subscribing.subscribe(user, wanted, None)
+        except TocsinError as problem:
+            code = _lost_as(wanted, problem)
+            if code is None:
+                raise
+            if wanted.id in user.subscriptions:  # made anew meanwhile
+                return
+            log.warning("the subscription %s of %s ends here: %s", wanted.id, user.name, problem)
+            for session in list(user.sessions):
+                session.outlet.say(Ended(wanted.id, code, str(problem)))
+            await self._core.directory.drop(user.name, wanted.id)
 
     async def send(self, user: str, version: int, to: BrokerInfo, ticket: str) -> None:
         held = self._core.users.get(user)
@@ -97,3 +117,12 @@ class LocalResidents:
             for future in self._leaving.pop(user.name, ()):
                 if not future.done():
                     future.set_result(None)
+
+
+def _lost_as(wanted: Wanted, problem: TocsinError) -> str | None:
+    """What became of the channel, where that is why: nothing else is for good, such as a broker that is not known."""
+    if not isinstance(wanted.target, ChannelTarget):
+        return None
+    if isinstance(problem, NotFound) and problem.kind == "channel":
+        return "dropped"
+    return "replaced" if isinstance(problem, BadArgument) and problem.code == BadArgument.code else None

@@ -138,7 +138,10 @@ class _Instruction(msgspec.Struct, frozen=True, tag_field="do"):
 
 
 class Adopt(_Instruction, frozen=True, tag="adopt"):
-    """``user`` is placed here: attach these subscriptions and hold them, whether it is online or not."""
+    """``user`` is placed here: attach these subscriptions and hold them, whether it is online or not.
+
+    One whose channel is gone for good is ended, which is no failure.
+    """
 
     user: str
     version: int

@@ -1,6 +1,10 @@
 """Subscriptions that end though their client did not end them."""
 
+import pytest
+
 from broker_world import eventually, place, run, token_of, topic, world
+from tocsin.broker.upstream.cluster import ClusterRefused
+from tocsin.errors import BadArgument, NotFound, TocsinError, Unavailable
 from tocsin.protocol.messages import (
     Done,
     Ended,
@@ -10,8 +14,9 @@ from tocsin.protocol.messages import (
     Subscribe,
     Subscribed,
     Unsubscribe,
+    Wanted,
 )
-from tocsin.protocol.targets import TopicTarget
+from tocsin.protocol.targets import ChannelTarget, TopicTarget
 
 
 def test_when_a_stream_ends_everyone_is_told_after_what_came_before_and_nobody_holds_it():
@@ -67,5 +72,57 @@ def test_a_refreshed_token_ends_what_it_does_not_allow_for_its_session_alone():
             assert (await phone.next()).stream == "topic:sport"
             assert (await page.next()).through == place(1)
             assert {s.id for s in (await phone.ask(ListSubscriptions(3))).subscriptions} == {"news", "sport"}
+
+    run(scenario)
+
+
+def storms(id: str = "storms") -> Wanted:
+    return Wanted(id, ChannelTarget("Storms", ("north",)))
+
+
+@pytest.mark.parametrize(
+    ("problem", "code"),
+    [
+        pytest.param(NotFound("channel", "Storms"), "dropped", id="its channel was dropped"),
+        pytest.param(ClusterRefused("bad-argument", "2 arguments, got 1"), "replaced", id="its parameters are others"),
+    ],
+)
+def test_what_is_placed_here_and_can_never_be_held_again_ends_and_its_user_is_told(problem: TocsinError, code: str):
+    async def scenario():
+        async with world() as w, w.client() as ann:
+            wanted = [storms(), topic("news")]
+            for one in wanted:
+                await w.directory.keep("ann", one)
+            await ann.login("ann")
+            w.topics.refused["Storms"] = problem
+            await w.residents.adopt("ann", 2, wanted)
+            told = await ann.next()
+            assert (type(told), told.id, told.code) == (Ended, "storms", code)
+            assert set(w.directory.kept) == {("ann", "news")}
+            assert [one.id for one in w.residents.subscriptions("ann")] == ["news"]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "problem"),
+    [
+        pytest.param(storms(), Unavailable("the data cluster does not answer"), id="nobody answers"),
+        pytest.param(storms(), NotFound("broker", "b1"), id="the cluster does not know the broker"),
+        pytest.param(storms(), ClusterRefused("error", "status 404"), id="somebody else answers"),
+        pytest.param(topic("news"), BadArgument("topic", "what its owner takes"), id="the owner has too many topics"),
+    ],
+)
+def test_what_may_be_held_later_is_not_ended_when_it_is_placed_here(wanted: Wanted, problem: TocsinError):
+    async def scenario():
+        async with world() as w:
+            await w.directory.keep("ann", wanted)
+            w.topics.refused[wanted.target.name] = problem
+            with pytest.raises(type(problem)):
+                await w.residents.adopt("ann", 2, [wanted])
+            assert set(w.directory.kept) == {("ann", wanted.id)}
+            del w.topics.refused[wanted.target.name]
+            await w.residents.adopt("ann", 2, [wanted])
+            assert [one.id for one in w.residents.subscriptions("ann")] == [wanted.id]
 
     run(scenario)
