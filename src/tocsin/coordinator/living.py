@@ -164,7 +164,7 @@ class Living:
     def _is_housed(self, name: str) -> bool:
         """Whether the user's broker lives, was told everything and has adopted it; or the user is gone."""
         world, user = self._world, self._world.users.get(name)
-        if user is None:
+        if user is None or user.is_removed:
             return True
         broker = world.brokers.get(user.broker) if user.broker else None
         if broker is None or broker.is_ended or not world.presence[broker.name].is_known:

@@ -221,6 +221,22 @@ def test_what_a_broker_left_that_was_taken_away_is_removed_at_once():
     assert detached(made.tell(events.BrokerRemoved("b"))) == ["b"]
 
 
+def test_a_user_removed_meanwhile_does_not_keep_what_a_dead_broker_left():
+    made = Story("a", "b", detach_after_s=20, forget_broker_s=100)
+    while made.place("ann") != "b":
+        made.tell(events.UserRemoved("ann"))
+    made.keep("ann", "1", "b")
+    [adopt] = adopted_by(made.pass_time(11, "a"), "a")
+    made.done("a", adopt)
+    [release] = told(made.tell(events.UserRemoved("ann")), "a")
+    made.done("a", release)
+    assert made.state.world.users["ann"].stale == ["b"]
+    assert detached(made.pass_time(25, "a")) == ["b"]
+    made.tell(events.BrokerDetached("b"))
+    made.pass_time(130, "a", step_s=1)
+    assert ("b" in made.state.world.brokers, "ann" in made.state.world.users) == (False, False)
+
+
 def test_after_a_restart_nothing_is_removed_until_brokers_hold_their_users():
     made = Story("a", "b")
     while made.place("ann") != "b":
