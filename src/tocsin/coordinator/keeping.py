@@ -129,9 +129,11 @@ class Keeping:
             self._world.seen(holding.user)
 
     def _expect(self, name: str, broker: str) -> None:
-        """Send away who is online where it does not belong and is not on its way to."""
+        """Send away who is online where it does not belong and is not on its way to, and whom somebody removed."""
         user, move = self._world.users.get(name), self._world.moves.active.get(name)
-        if user is None or user.broker is None:
+        if user is not None and user.is_removed:
+            self._placing.let_go(user, broker)
+        elif user is None or user.broker is None:
             self.admit(name, broker)
         elif user.broker != broker and not (move and move.is_started and move.to == broker):
             self._placing.let_go(user, broker)

@@ -213,6 +213,34 @@ def test_a_removed_user_is_forgotten_when_its_broker_has_let_go():
     assert not any(kind == "user" for kind, _ in made.store.rows)
 
 
+def test_a_report_that_was_on_its_way_does_not_revive_a_removed_user():
+    made = Story("a", "b")
+    made.place("ann")
+    made.online("a", "ann")
+    [release] = told(made.tell(events.UserRemoved("ann")), "a")
+    assert told(made.online("a", "ann"), "a") == [], "it was told already"
+    [elsewhere] = told(made.online("b", "ann"), "b")
+    assert (type(elsewhere), made.state.world.users["ann"].is_removed) == (Release, True)
+    made.done("a", release)
+    made.done("b", elsewhere)
+    assert "ann" not in made.state.world.users
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param({"admitted": ["ann"]}, id="admitted"),
+        pytest.param({"kept": [Kept("ann", "1", wanted("1"))]}, id="subscribed"),
+    ],
+)
+def test_a_removed_user_whom_a_broker_let_in_unasked_is_one_again(more: dict[str, object]):
+    made = Story("a")
+    made.place("ann")
+    made.tell(events.UserRemoved("ann"))
+    made.report("a", holdings=[Holding("ann", ["s"])], **more)
+    assert (made.where("ann"), made.state.world.users["ann"].is_removed) == ("a", False)
+
+
 def test_a_removed_user_that_comes_back_begins_anew_under_a_later_version():
     made = Story("a")
     made.place("ann")
