@@ -201,7 +201,7 @@ class Residents(Protocol):
     def load(self) -> Load: ...
 
     def holdings(self, *, is_full: bool = False) -> Iterable[Holding]:
-        """Of users whose holdings changed since the last call (empty: went offline), or of all online ones."""
+        """Of users who came, went or hold something else since the last call, or of all online ones."""
         ...
 
     def rates(self, *, is_full: bool = False) -> dict[str, float]:

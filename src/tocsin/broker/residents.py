@@ -108,9 +108,9 @@ class LocalResidents:
         self._rated = (self._rated | told.keys()) & known
         return told
 
-    def _streams(self, name: str) -> Sequence[str]:
+    def _streams(self, name: str) -> Sequence[str] | None:
         user = self._core.users.get(name)
-        return user.streams() if user else ()
+        return user.streams() if user and user.sessions else None
 
     def _left(self, user: User) -> None:
         if not user.sessions:

@@ -71,14 +71,14 @@ class Presence:
     is_known: bool = False  # it has registered since the coordinator started
     load: Load = field(default_factory=Load)
     rates: dict[str, float] = field(default_factory=dict)
-    holdings: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of online users
+    holdings: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of online users, the streams
     newcomers: int = 0
     leaves_s: float | None = None  # when it ends, awake seconds, where it said so
     reports: int = 0
 
     @property
     def online(self) -> int:
-        """How many are connected: users that follow something, or connections, whichever are more."""
+        """How many are connected: users, or connections, whichever are more."""
         return max(len(self.holdings), self.load.connections)
 
     def rate(self, told: Mapping[str, float]) -> None:

@@ -119,9 +119,9 @@ class Keeping:
     # --- who is there ----------------------------------------------------------------------------------
 
     def hold(self, holding: Holding, broker: str) -> None:
-        """A user came, changed what it holds, or went offline."""
+        """A user came, changed what it holds, or went offline; who only publishes is online, too."""
         online = self._world.presence[broker].holdings
-        if holding.streams:
+        if holding.streams is not None:
             online[holding.user] = tuple(holding.streams)
             self._expect(holding.user, broker)
         else:

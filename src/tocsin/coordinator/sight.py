@@ -1,6 +1,7 @@
 """What balancing sees of the world: copied in one step of the event loop, read by a thread.
 
-* Online users of live brokers count, each where it is placed. Whoever is online elsewhere is about to leave.
+* Online users of live brokers that follow something count, each where it is placed. Whoever is online elsewhere is
+  about to leave.
 * Somebody on a move counts at its destination and stays there; so does who is planned to go there by a drain or by
   somebody's wish.
 * A move that balancing planned and that has not begun may still be replaced: that user is where it is. Yet ``heading``
@@ -44,7 +45,7 @@ class Sight:
         for broker, held in self.holdings.items():
             for user, streams in held.items():
                 home = self._home(user, broker)
-                if home is not None and user not in self.strangers[broker]:
+                if streams and home is not None and user not in self.strangers[broker]:
                     homes[user], wants[user] = home, frozenset(streams)
         resting = {user for user, at in self.tried_at.items() if 0 <= self.at - at < rest_s}
         return Snapshot.from_names(homes, wants, self._rates(), self.capacities, resting | self.going.keys())

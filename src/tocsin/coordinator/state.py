@@ -115,7 +115,7 @@ class State:
         presence.load, presence.newcomers, presence.reports = report.load, 0, presence.reports + 1
         if report.is_full:
             presence.rates.clear()
-            self.world.lose_sight(name, {holding.user for holding in report.holdings if holding.streams})
+            self.world.lose_sight(name, {h.user for h in report.holdings if h.streams is not None})
         presence.rate(report.rates)
         self._take(name, report)
         self.living.heard(broker, report.is_draining, report.leaves_in_s)

@@ -55,10 +55,10 @@ class Load(msgspec.Struct, frozen=True):
 
 
 class Holding(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What an online subscriber holds now; an empty list when it went offline."""
+    """What an online user holds now, be it nothing; no list when it went offline."""
 
     user: str
-    streams: Sequence[str] = ()
+    streams: Sequence[str] | None = None
 
 
 class Kept(msgspec.Struct, frozen=True, omit_defaults=True):

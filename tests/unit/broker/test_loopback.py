@@ -567,7 +567,7 @@ def test_release_closes_and_lets_go_unless_it_is_old():
             assert await closed(ann) == 4101
             assert w.topics.detached == ["news"]
             assert w.residents.users() == []
-            assert [(h.user, list(h.streams)) for h in w.residents.holdings()] == [("ann", [])]
+            assert [(h.user, h.streams) for h in w.residents.holdings()] == [("ann", None)]
 
     run(scenario)
 
@@ -619,6 +619,20 @@ def test_load_counts_a_stream_once_in_and_for_each_subscriber_out():
             assert load.wire_out_per_s > load.model_out_per_s
             assert w.residents.rates() == {"topic:news": pytest.approx(100 / w.settings.rate_window, rel=0.05)}
             assert w.residents.rates() == {}
+
+    run(scenario)
+
+
+def test_who_is_connected_and_follows_nothing_is_told_as_online():
+    async def scenario():
+        async with world() as w:
+            async with w.client() as ann:
+                await ann.login("ann")
+                for is_full in (False, True):
+                    assert [(h.user, h.streams) for h in w.residents.holdings(is_full=is_full)] == [("ann", [])]
+            await eventually(lambda: w.residents.users() == [])
+            assert [(h.user, h.streams) for h in w.residents.holdings()] == [("ann", None)]
+            assert list(w.residents.holdings(is_full=True)) == []
 
     run(scenario)
 

@@ -262,6 +262,34 @@ def test_who_was_away_for_too_long_is_forgotten():
     assert not made.state.world.users["bob"].is_removed
 
 
+@pytest.mark.parametrize("is_full", [False, True])
+def test_who_is_connected_and_follows_nothing_is_not_away(is_full: bool):
+    made = Story("a", offline_ttl_s=100)
+    made.place("ann")
+    made.report("a", holdings=[Holding("ann", [])])
+    made.pass_time(140, "a", step_s=1)
+    made.report("a", holdings=[Holding("ann", [])] if is_full else [], is_full=is_full)
+    made.pass_time(140, "a", step_s=1)
+    assert not made.state.world.users["ann"].is_removed
+    made.report("a", holdings=[Holding("ann")])
+    made.pass_time(70, "a", step_s=1)
+    assert not made.state.world.users["ann"].is_removed, "it was there until now"
+    made.pass_time(70, "a", step_s=1)
+    assert made.state.world.users["ann"].is_removed
+
+
+def test_who_is_connected_and_follows_nothing_stays_where_it_is_placed():
+    made = Story("a", "b", moves_per_s=0.001)
+    for user in ("u0", "u1", "u2"):
+        made.place(user)
+    assert made.where("u2") == "a"
+    made.report("a", holdings=[Holding("u2", [])])
+    [release] = told(made.report("b", admitted=["u2"]), "b")
+    assert (type(release), made.where("u2")) == (Release, "a"), "though another let it in"
+    made.tell(events.DrainAsked("a"))
+    assert made.place("u2") == "a", "until its move comes"
+
+
 def test_after_a_restart_nobody_is_forgotten_before_brokers_could_report():
     made = Story("a", offline_ttl_s=100)
     made.place("ann")

@@ -56,6 +56,13 @@ def test_online_users_their_streams_and_the_highest_rates_are_seen():
     assert (pinned(snapshot), seen(made).unheard) == ([], ())
 
 
+def test_who_follows_nothing_is_not_balanced():
+    made = story()
+    made.place("pub")
+    made.report(made.where("pub"), holdings=[Holding("pub", [])])
+    assert homes(seen(made).snapshot(0)) == {"ann": "a", "bob": "b", "eve": "a"}
+
+
 def test_brokers_without_a_capacity_are_like_the_others():
     made = Story()
     for name, capacity in (("a", 4.0), ("b", None), ("c", 2.0)):

@@ -50,7 +50,8 @@ async def show_loads(api: Shared, who: Who) -> Response:
             continue
         presence = world.presence[broker.name]
         brokers.append(BrokerLoad(broker.name, broker.state, broker.capacity, presence.load))
-        users += [OnlineUser(user, broker.name, list(held)) for user, held in sorted(presence.holdings.items())]
+        following = sorted((user, held) for user, held in presence.holdings.items() if held)
+        users += [OnlineUser(user, broker.name, list(held)) for user, held in following]
         for stream, rate in presence.rates.items():
             rates[stream] = max(rate, rates.get(stream, 0.0))
     return reply(Loads(brokers, users, rates))

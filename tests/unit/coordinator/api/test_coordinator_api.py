@@ -134,8 +134,10 @@ def test_loads_are_of_online_users_only(client: AppClient):
     assert loads["rates"] == {"s": 5.0, "t": 1.0}
     report(client, "a", rates={"t": 0.0})
     assert client.get("/loads").json()["rates"] == {"s": 5.0}, "nobody holds it there any more"
+    report(client, "a", holdings=[{"user": "ann", "streams": []}])
+    assert (client.get("/loads").json()["users"], client.get("/brokers/a").json()["online"]) == ([], 1)
     report(client, "a", holdings=[{"user": "ann"}])
-    assert client.get("/loads").json()["users"] == []
+    assert (client.get("/loads").json()["users"], client.get("/brokers/a").json()["online"]) == ([], 0)
 
 
 def test_a_full_report_replaces_what_was_told_before(client: AppClient):
