@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from random import Random
 from typing import Any
 
@@ -19,7 +19,19 @@ from tocsin.coordinator.service import Coordinator, ServiceOptions
 from tocsin.coordinator.state import State
 from tocsin.errors import NotFound, Unavailable
 from tocsin.policies.registry import placement_policy
-from tocsin.protocol.coordination import Adopt, Load, Outcome, PlacementRequest, Registration, Report, Send, Topology
+from tocsin.protocol.coordination import (
+    Acknowledged,
+    Adopt,
+    Load,
+    Outcome,
+    Placement,
+    PlacementRequest,
+    Registration,
+    Report,
+    Reported,
+    Send,
+    Topology,
+)
 from tocsin.protocol.tickets import read_ticket
 
 SECRET = b"a secret of at least thirty-two bytes"
@@ -201,6 +213,83 @@ def test_a_placement_is_answered_as_it_was_decided_and_made_durable():
         await later
         assert service.state.world.users["ann"].broker == "b"
         await service.stop()
+
+    run(story())
+
+
+async def asked_twice(*steps: Callable[[Coordinator], Coroutine[Any, Any, object]]) -> tuple[Held, list[asyncio.Task]]:
+    """The last of ``steps`` twice while commits are held, when each had time to be answered; the others are durable."""
+    store = Held()
+    service = make(store)
+    await service.register("a", registration("a"))
+    for step in steps[:-1]:
+        await step(service)
+    store.go.clear()
+    tasks = [asyncio.create_task(steps[-1](service)) for _ in range(2)]
+    await asyncio.sleep(0.05)
+    return store, tasks
+
+
+def placed(service: Coordinator) -> Coroutine[Any, Any, object]:
+    return service.place("ann", PlacementRequest())
+
+
+def kept(service: Coordinator) -> Coroutine[Any, Any, object]:
+    return service.handle(events.SubscriptionKept("ann", wanted("1"), "a"))
+
+
+def acknowledged(service: Coordinator) -> Coroutine[Any, Any, object]:
+    return service.report("a", Report("1", Load(), acknowledged=[Acknowledged("ann", "1", "05")]))
+
+
+def removed(service: Coordinator) -> Coroutine[Any, Any, object]:
+    return service.handle(events.UserRemoved("ann"))
+
+
+@pytest.mark.parametrize(
+    ("steps", "answer"),
+    [
+        pytest.param([placed], Placement, id="where a user is"),
+        pytest.param([kept, acknowledged], Reported, id="what a broker told again"),
+        pytest.param([placed, removed], NotFound, id="that there is no such user"),
+    ],
+)
+def test_what_changes_nothing_is_answered_when_what_it_says_is_durable(steps: list[Any], answer: type[object]):
+    async def story() -> None:
+        store, tasks = await asked_twice(*steps)
+        assert [task.done() for task in tasks] == [False, False]
+        store.go.set()
+        answers = await asyncio.gather(*tasks, return_exceptions=True)
+        assert type(answers[-1]) is answer
+
+    run(story())
+
+
+def test_what_changes_nothing_is_not_answered_where_what_it_would_say_is_lost():
+    async def story() -> None:
+        store, tasks = await asked_twice(placed, removed)
+        store.fails = True
+        store.go.set()
+        answers = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [type(one) for one in answers] == [Unavailable, Unavailable]
+
+    run(story())
+
+
+def test_a_report_that_tells_nothing_to_be_kept_waits_for_no_commit():
+    async def story() -> None:
+        store = Held()
+        service = make(store)
+        await service.register("a", registration("a"))
+        store.go.clear()
+        asked = asyncio.create_task(placed(service))
+        await asyncio.sleep(0)
+        async with asyncio.timeout(5):
+            await service.report("a", report())
+            await service.tick(0.25)
+        assert not asked.done()
+        store.go.set()
+        await asked
 
     run(story())
 
