@@ -120,14 +120,15 @@ class _Stage:
         """What is to be said, with everything of this seed gone."""
         verdict = self._verdict()
         self._traffic.abandon()
-        await self.faults.abandon()
-        everyone = [*self._people, self._publisher, self._walker]
-        await asyncio.gather(*(person.leave() for person in everyone), return_exceptions=True)
         try:
+            await self.faults.abandon()
+            everyone = [*self._people, self._publisher, self._walker]
+            await asyncio.gather(*(person.leave() for person in everyone), return_exceptions=True)
             await self._world.statements(_removal(self._names, self._world.brokers))
         except TocsinError as problem:
             self._journal.tell("not removed", problem=str(problem))
-        await self._world.stop()
+        finally:
+            await self._world.stop()
         return verdict
 
     def _verdict(self) -> Verdict:

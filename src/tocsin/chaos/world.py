@@ -20,7 +20,7 @@ from tocsin.chaos.schedule import Story
 from tocsin.errors import Unavailable
 from tocsin.system.parts import Addresses, Part, parts_of
 from tocsin.system.ports import free_ports
-from tocsin.system.process import Process, without_settings
+from tocsin.system.process import Process, kill_all, without_settings
 from tocsin.tokens import ensure_secret, mint
 
 TOKEN_S = 86_400.0
@@ -69,8 +69,14 @@ class ClusterHost:
             await asyncio.to_thread(self._process.kill)
 
     async def stop(self) -> None:
-        if self._process is not None:
+        """In order; killed where somebody does not wait for that."""
+        if self._process is None:
+            return
+        try:
             await asyncio.to_thread(self._process.stop)
+        except BaseException:
+            kill_all([self._process])
+            raise
 
     def token(self, subject: str, capabilities: Sequence[str]) -> str:
         return mint(self.secret, subject, capabilities, TOKEN_S)
@@ -159,8 +165,8 @@ class World:
         return code
 
     async def stop(self) -> None:
-        for process in self._processes.values():
-            await asyncio.to_thread(process.kill)
+        """Without a pause between, in which somebody's impatience could leave some of them running."""
+        kill_all(self._processes.values())
         await self.http.aclose()
 
     async def ask(self, method: str, url: str, **content: Any) -> Any:

@@ -61,14 +61,13 @@ def demo(
         servers = Servers(process)
         try:
             summary, past = _run(plan, process, servers, screen, is_kept=keep)
+            if not keep:
+                screen.waiting("Stopping everything", 0)
         except BaseException:
             servers.stop()
-            process.stop()
             raise
         if not keep:
-            screen.waiting("Stopping everything", 0)
             servers.stop()
-            process.stop()
     _report(summary, as_json)
     _write(directory / REPORT, summary, past)
     if keep:

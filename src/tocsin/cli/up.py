@@ -61,6 +61,8 @@ def up(
             supervisor.watch()
         finally:
             supervisor.stop(limits.stop_timeout)
+    if supervisor.unheard is not None:
+        raise supervisor.unheard
     if supervisor.ended_unasked and not restart:
         raise typer.Exit(1)
 

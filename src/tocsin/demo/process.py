@@ -24,7 +24,7 @@ from pathlib import Path
 from tocsin.errors import Unavailable
 from tocsin.system.parts import Addresses, Part, broker_names, parts_of
 from tocsin.system.ports import LOOPBACK, free_ports
-from tocsin.system.process import PROGRAM, Process, without_settings
+from tocsin.system.process import PROGRAM, Process, stop_all, without_settings
 
 COMMAND = (*PROGRAM, "cluster")
 BROKERS, MAX_BROKERS = 2, 16
@@ -80,9 +80,8 @@ class Servers:
             process.check()
 
     def stop(self) -> None:
-        """Those who started last end first."""
-        for process in reversed(self._processes):
-            process.stop()
+        """Those who started last end first, the cluster after them."""
+        stop_all([*reversed(self._processes), self._cluster])
 
     def _start(self, part: Part) -> Process:
         log = self._cluster.root / f"{part.name}.log"

@@ -21,7 +21,7 @@ from tocsin.live.experiment import Experiment
 from tocsin.scenarios.city.terrain import Size
 from tocsin.system.parts import Addresses, Part, parts_of
 from tocsin.system.ports import free_ports
-from tocsin.system.process import Process, without_settings
+from tocsin.system.process import Process, kill_all, without_settings
 from tocsin.tokens import ensure_secret, mint
 from tocsin.units import format_duration
 
@@ -82,8 +82,7 @@ class World:
 
     async def stop(self) -> None:
         """Without a pause between, in which somebody's impatience could leave some of them running."""
-        for process in self._processes:
-            process.kill()
+        kill_all(self._processes)
         await self._http.aclose()
 
     def token(self, subject: str, *capabilities: str) -> str:

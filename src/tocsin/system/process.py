@@ -11,8 +11,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -25,6 +26,7 @@ READY_S = 180.0
 STOP_S = 30.0
 _POLL_S = 0.1
 _SHOWN_LINES = 12
+_ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Process:
@@ -95,17 +97,17 @@ class Process:
             self._process.send_signal(signal.SIGTERM)
 
     def stop(self, timeout_s: float = STOP_S) -> int:
-        """Ask it to end, and give its code; one that does not in time, or at a further Ctrl-C, is killed."""
+        """Ask it to end, and give its code; one that does not in time is killed."""
         self.ask_to_stop()
         try:
             return self._process.wait(timeout_s)
-        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+        except subprocess.TimeoutExpired:
             self.kill()
             return self._process.wait()
 
     def kill(self) -> None:
         """``kill -9`` for the program and all that it started; returns when they are gone."""
-        _kill(self.pid)
+        self._process.kill()
         while members := self.members():
             for pid in members:
                 _kill(pid)
@@ -122,6 +124,37 @@ class Process:
             return ""
         lines = self.log_path.read_text(errors="replace").splitlines()[-_SHOWN_LINES:]
         return f"; the end of {self.log_path}:\n" + "\n".join(lines) if lines else f"; {self.log_path} is empty"
+
+
+def stop_all(processes: Iterable[Process], timeout_s: float = STOP_S) -> None:
+    """One after the other; at a Ctrl-C, or another signal that would end us, all are killed."""
+    waiting = list(processes)
+    try:
+        for process in waiting:
+            process.stop(timeout_s)
+    except (KeyboardInterrupt, SystemExit):
+        kill_all(waiting)
+
+
+def kill_all(processes: Iterable[Process]) -> None:
+    """Whatever signal comes meanwhile: it must not leave some of them running."""
+    with _deaf():
+        for process in processes:
+            process.kill()
+
+
+@contextlib.contextmanager
+def _deaf() -> Iterator[None]:
+    """Without the signals that would end us; only the main thread hears any."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in _ENDS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def is_ready(url: str) -> bool:

@@ -1,7 +1,8 @@
 """Starts the parts of a system in order, hands on what they say, notices who ends, and stops them in order.
 
-Nothing is started again silently: whoever ends unasked is told to ``on_event``, and comes back only where a
-``backoff`` was given.
+Nothing is started again silently: whoever ends unasked is told to the audience, and comes back only where a
+``backoff`` was given. Where the audience has gone, everything stops; until then what the parts say is read, so that
+none of them waits for a reader.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Protocol
 
 from tocsin.system.backoff import Backoff
 from tocsin.system.parts import Part
-from tocsin.system.process import PROGRAM, READY_S, STOP_S, Process
+from tocsin.system.process import PROGRAM, READY_S, STOP_S, Process, kill_all
 
 _LOOK_S = 0.2
 
@@ -55,6 +56,7 @@ class Supervisor:
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._is_stopping = False
         self.ended_unasked = 0
+        self.unheard: BaseException | None = None  # why the audience hears no more
 
     def start(self, timeout_s: float = READY_S) -> None:
         """Return when every part is ready; Unavailable, with the others stopped, if one ends or is late."""
@@ -83,13 +85,25 @@ class Supervisor:
         self._wake.put(None)
 
     def stop(self, timeout_s: float = STOP_S) -> None:
-        """Those who started last end first; each stage is gone before the next is asked."""
+        """Those who started last end first; each stage is gone before the next is asked.
+
+        At a Ctrl-C meanwhile, wherever it strikes, everybody who is left is killed.
+        """
         self._is_stopping = True
+        try:
+            self._stop_in_order(timeout_s)
+        except KeyboardInterrupt:
+            kill_all(life.process for life in self._lives.values())
+            while self._lives:
+                name, _ = self._lives.popitem()
+                self._event(name, "killed", is_bad=True)
+
+    def _stop_in_order(self, timeout_s: float) -> None:
         living = sorted(self._lives, key=lambda name: -self._parts[name].stage)
         for _, stage in groupby(living, key=lambda name: self._parts[name].stage):
             names = list(stage)
             for name in names:
-                self._audience.event(name, "stopping")
+                self._event(name, "stopping")
                 self._lives[name].process.ask_to_stop()
             for name in names:
                 self._end(name, timeout_s)
@@ -102,7 +116,7 @@ class Supervisor:
         reader = threading.Thread(target=self._read, args=(process,), name=f"log-{part.name}", daemon=True)
         self._lives[part.name] = _Life(process, time.monotonic(), reader)
         reader.start()
-        self._audience.event(part.name, f"starting, process {process.pid}")
+        self._event(part.name, f"starting, process {process.pid}")
         return process
 
     def _await(self, process: Process, timeout_s: float) -> None:
@@ -111,12 +125,24 @@ class Supervisor:
                 raise KeyboardInterrupt
 
         process.wait_ready(look, timeout_s, hint="; up.start_timeout allows longer")
-        self._audience.event(process.name, f"ready at {process.url}")
+        self._event(process.name, f"ready at {process.url}")
 
     def _read(self, process: Process) -> None:
         for line in process.lines():
-            self._audience.line(process.name, line)
+            self._hand_on(self._audience.line, process.name, line)
         self._wake.put(None)
+
+    def _event(self, name: str, what: str, *, is_bad: bool = False) -> None:
+        self._hand_on(self._audience.event, name, what, is_bad=is_bad)
+
+    def _hand_on(self, tell: Callable[..., None], *what: str, **how: bool) -> None:
+        """Rich makes an exit of a broken pipe."""
+        if self.unheard is None:
+            try:
+                tell(*what, **how)
+            except (Exception, SystemExit) as problem:
+                self.unheard = problem
+                self.interrupt()
 
     def _bury(self, now: float) -> None:
         for name, life in list(self._lives.items()):
@@ -127,7 +153,7 @@ class Supervisor:
             self.ended_unasked += 1
             pause_s = self._backoff.pause_s(name, now - life.began) if self._backoff else None
             again = f"; starting it again in {pause_s:.0f} s" if pause_s is not None else "; the others go on"
-            self._audience.event(name, f"ended unexpectedly with code {code}{again}", is_bad=True)
+            self._event(name, f"ended unexpectedly with code {code}{again}", is_bad=True)
             if pause_s is not None:
                 self._due[name] = now + pause_s
 
@@ -137,7 +163,8 @@ class Supervisor:
             self._start(self._parts[name])
 
     def _end(self, name: str, timeout_s: float) -> None:
-        life = self._lives.pop(name)
+        life = self._lives[name]
         code = life.process.stop(timeout_s)
         life.reader.join(1.0)
-        self._audience.event(name, f"stopped with code {code}", is_bad=code != 0)
+        del self._lives[name]
+        self._event(name, f"stopped with code {code}", is_bad=code != 0)

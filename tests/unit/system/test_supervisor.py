@@ -12,6 +12,7 @@ from tocsin.errors import Unavailable
 from tocsin.system.backoff import Backoff
 from tocsin.system.parts import Addresses, parts_of
 from tocsin.system.ports import free_ports
+from tocsin.system.process import is_ready
 from tocsin.system.supervisor import Supervisor
 
 SERVES = """
@@ -46,10 +47,10 @@ class Heard:
 def system(tmp_path):
     made = []
 
-    def make(program=SERVES, **options):
+    def make(program=SERVES, heard=None, **options):
         ports = free_ports([0, 0, 0])
         parts = parts_of(tmp_path, Addresses(ports[0], ports[1], {"broker_1": ports[2]}))
-        heard = Heard()
+        heard = heard or Heard()
         made.append(Supervisor(parts, heard, program=(sys.executable, "-c", program), **options))
         return made[-1], heard
 
@@ -124,3 +125,60 @@ def test_watching_ends_when_nobody_is_left(system):
     watching.join(20)
     assert not watching.is_alive()
     assert supervisor.ended_unasked == 3
+
+
+DEAF = SERVES.replace("signal.signal(signal.SIGTERM, end)", "signal.signal(signal.SIGTERM, signal.SIG_IGN)")
+TALKS = SERVES.replace("server.serve_forever()", "while True: print('x' * 1000, flush=True); server.handle_request()")
+NAMES = ("cluster", "coordinator", "broker_1")
+
+
+def is_alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+class Impatient(Heard):
+    """Presses Ctrl-C as soon as something is told of stopping, or a moment later."""
+
+    pause_s = None
+
+    def event(self, part, what, *, is_bad=False):
+        super().event(part, what, is_bad=is_bad)
+        if what == "stopping" and self.pause_s is not None:
+            threading.Timer(self.pause_s, os.kill, (os.getpid(), signal.SIGINT)).start()
+            self.pause_s = time.sleep(0.2)
+
+
+@pytest.mark.parametrize("pause_s", [pytest.param(0.0, id="while it tells"), pytest.param(0.5, id="while it waits")])
+def test_a_ctrl_c_during_the_stop_kills_everybody_who_is_left(system, pause_s):
+    supervisor, heard = system(DEAF, heard=Impatient())
+    supervisor.start(30)
+    pids = [supervisor.pid(name) for name in NAMES]
+    heard.pause_s = pause_s
+    supervisor.stop(60)
+    assert not any(map(is_alive, pids))
+    assert sorted(heard.events[-3:]) == sorted((name, "killed", True) for name in NAMES)
+
+
+@pytest.mark.parametrize("problem", [BrokenPipeError(), SystemExit(1)], ids=["of a file", "of a console"])
+def test_an_audience_that_has_gone_stops_everything_and_holds_nobody_up(system, problem):
+    supervisor, heard = system(TALKS)
+    supervisor.start(30)
+
+    def fail(*_, **__):
+        raise problem
+
+    heard.line = heard.event = fail
+    watching = watch(supervisor)
+    url = supervisor._parts["broker_1"].url
+    for _ in range(200):  # more than a pipe holds
+        assert is_ready(url)
+    watching.join(10)
+    assert not watching.is_alive()
+    assert supervisor.unheard is problem
+    began = time.monotonic()
+    supervisor.stop(60)
+    assert time.monotonic() - began < 30
