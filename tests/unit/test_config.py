@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tocsin.config import Config, is_loopback, load, resolve
+from tocsin.config import Config, is_loopback, load, own_url, resolve, url_of
 from tocsin.errors import ConfigError
 from tocsin.settings.declare import settings_of
 from tocsin.settings.describe import as_markdown, as_toml
@@ -184,3 +184,13 @@ def test_the_reference_page_is_current():
 def test_a_configuration_cannot_be_changed():
     with pytest.raises(dataclasses.FrozenInstanceError):
         Config().cluster.port = 1
+
+
+def test_addresses_of_version_six_have_brackets_and_any_interface_is_reached_by_loopback():
+    assert url_of("https", "fd00::1", 1) == "https://[fd00::1]:1"
+    assert url_of("http", "0.0.0.0", 1) == "http://0.0.0.0:1"
+    assert [own_url("http", host, 1) for host in ("0.0.0.0", "::", "a.example")] == [
+        "http://127.0.0.1:1",
+        "http://[::1]:1",
+        "http://a.example:1",
+    ]

@@ -23,7 +23,7 @@ from tocsin.broker.listener import Front, Listener
 from tocsin.broker.metering import Meters
 from tocsin.broker.residents import LocalResidents
 from tocsin.clock import Clock, SystemClock
-from tocsin.config import Broker
+from tocsin.config import Broker, url_of
 from tocsin.errors import Unavailable
 from tocsin.web.connection import ConnectionLimits
 
@@ -76,8 +76,7 @@ class BrokerServer:
     @property
     def url(self) -> str:
         settings = self._core.settings
-        host = f"[{settings.host}]" if ":" in settings.host else settings.host
-        return settings.url or f"{'https' if self._tls else 'http'}://{host}:{self.port}"
+        return settings.url or url_of("https" if self._tls else "http", settings.host, self.port)
 
     async def start(self) -> None:
         loop = asyncio.get_running_loop()

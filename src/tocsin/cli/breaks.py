@@ -1,4 +1,4 @@
-"""Telling who waits for notifications, on standard error, when there is no connection and when there is one again.
+"""Telling subscribers and publishers, on standard error, when there is no connection and when there is one again.
 
 A break shorter than ``PATIENCE_S`` is not told: a broker that hands its people over makes one.
 """

@@ -1,7 +1,6 @@
 """Talking to a data cluster, or to the coordinator.
 
-Which token is shown: the one given, else one made for the moment from the secret in the data
-directory, if it can be read. Such a token is admin there, so it is only ever sent to this machine.
+Which token is shown: the one given, else one made for the moment, where there is a secret for that (``local``).
 Errors that the cluster reports are told by their ``detail``.
 """
 
@@ -13,22 +12,20 @@ import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import httpx
 
-from tocsin import tokens
-from tocsin.config import Config, is_loopback
+from tocsin.cli.local import local_token, own_cluster
+from tocsin.config import Config
 from tocsin.errors import BadArgument, TocsinError, Unavailable
 from tocsin.tls import trusting
 
-LOCAL_TTL_S = 3600.0
 MAX_ATTEMPTS = 8
 _RETRIED = (429, 503)
 _ADVICE = "name the cluster's data directory with --data-dir, or give a token with --token or TOCSIN_TOKEN"
 _NAMED = {"cluster": "--url", "coordinator": "--coordinator"}
 _ADDRESS = re.compile(r"https?://[^/\s]", re.IGNORECASE)
-_WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 class ClusterProblem(TocsinError):
@@ -120,9 +117,10 @@ class ClusterClient:
 
 def connect(config: Config, url: str | None, token: str | None) -> ClusterClient:
     """A client for the cluster that these options and the configuration name."""
-    chosen = url or default_url(config)
-    check_address("--url", chosen, default_url(config))
-    shown, timeout_s = token or _local_token(config, chosen), config.client.command_timeout
+    chosen = url or own_cluster(config)
+    check_address("--url", chosen, own_cluster(config))
+    local = None if token or config.cluster.insecure else local_token(config, chosen)
+    shown, timeout_s = token or (local() if local else None), config.client.command_timeout
     return ClusterClient(chosen, shown, timeout_s=timeout_s, tls=trusted(config))
 
 
@@ -134,17 +132,6 @@ def trusted(config: Config) -> ssl.SSLContext | None:
 def check_address(option: str, url: str, example: str) -> None:
     if not _ADDRESS.match(url):
         raise BadArgument(option, f"a URL such as {example}", url)
-
-
-def default_url(config: Config) -> str:
-    host = _WILDCARDS.get(config.cluster.host, config.cluster.host)
-    return f"{config.http.scheme}://{f'[{host}]' if ':' in host else host}:{config.cluster.port}"
-
-
-def _local_token(config: Config, url: str) -> str | None:
-    if config.cluster.insecure or not is_loopback(urlsplit(url).hostname or "") or not config.secret_path.exists():
-        return None
-    return tokens.mint(tokens.read_secret(config.secret_path), "local", ["admin"], LOCAL_TTL_S)
 
 
 def may_pass(problem: TocsinError) -> bool:

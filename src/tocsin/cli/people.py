@@ -12,18 +12,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 import msgspec
 import typer
 
-from tocsin import tokens
+from tocsin.cli.local import local_token, own_coordinator
 from tocsin.cli.options import token_option
-from tocsin.config import Config, is_loopback
+from tocsin.config import Config
 from tocsin.errors import Unavailable
-
-LOCAL_TTL_S = 3600.0
-_WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 CoordinatorUrl = Annotated[
     str | None,
@@ -104,16 +100,3 @@ def keep(config: Config, kept: Kept) -> Path:
 
 def login_path(config: Config) -> Path:
     return Path(config.client.login_file).expanduser()
-
-
-def own_coordinator(config: Config) -> str:
-    host = _WILDCARDS.get(config.coordinator.host, config.coordinator.host)
-    return f"{config.http.scheme}://{f'[{host}]' if ':' in host else host}:{config.coordinator.port}"
-
-
-def local_token(config: Config, url: str, user: str) -> Callable[[], str] | None:
-    """A maker of admin tokens, for this machine only."""
-    if not is_loopback(urlsplit(url).hostname or "") or not config.secret_path.exists():
-        return None
-    secret = tokens.read_secret(config.secret_path)
-    return lambda: tokens.mint(secret, user, ["admin"], LOCAL_TTL_S)

@@ -7,6 +7,7 @@ import io
 import sys
 import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from itertools import chain
 from typing import Annotated, Any, BinaryIO
@@ -14,6 +15,7 @@ from typing import Annotated, Any, BinaryIO
 import msgspec
 import typer
 
+from tocsin.cli.breaks import breaks_told
 from tocsin.cli.options import ConfigFile, Sets, settings
 from tocsin.cli.people import BrokerUrl, CoordinatorUrl, PersonDataDir, PersonToken, UserName, session_options
 from tocsin.client import connect
@@ -33,6 +35,8 @@ def publish(
 ) -> None:
     """Publish under a [bold]topic[/bold], and print the position that its owner gave.
 
+    While there is no connection, that is told on standard error.
+
     Example: tocsin publish news '{"headline": "The bridge is open"}'
     """
     chosen = settings(config, sets, {"cluster.data_dir": data_dir}).config
@@ -41,7 +45,8 @@ def publish(
 
 
 async def _publish(options: dict[str, Any], topic: str, payload: str) -> None:
-    async with connect(**options) as session:
+    session = connect(**options)
+    async with breaks_told(session, options), session:
         async for value in _values() if payload == "-" else _one(payload):
             typer.echo(await session.publish(topic, value))
 
@@ -90,6 +95,6 @@ def _source() -> BinaryIO:
 
 def _read(lines: asyncio.Queue[bytes], loop: asyncio.AbstractEventLoop) -> None:
     """Hand over every line, then an empty one."""
-    with _source() as source, suppress(RuntimeError):  # the loop has ended
+    with _source() as source, suppress(RuntimeError, CancelledError):  # the loop has ended, or ends
         for line in chain(source, [b""]):
             asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()

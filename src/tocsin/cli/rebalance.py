@@ -8,9 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from tocsin.cli.http import ClusterClient, check_address, trusted
+from tocsin.cli.local import local_token, own_coordinator
 from tocsin.cli.options import ConfigFile, DataDir, Json, Sets, Token, settings
 from tocsin.cli.output import note, print_json, print_table
-from tocsin.cli.people import CoordinatorUrl, local_token, own_coordinator
+from tocsin.cli.people import CoordinatorUrl
 from tocsin.config import Config
 from tocsin.errors import BadArgument
 from tocsin.units import counted
@@ -55,7 +56,7 @@ def rebalance(
 def _connect(config: Config, url: str | None, token: str | None) -> ClusterClient:
     chosen = url or config.client.coordinator or own_coordinator(config)
     check_address("--coordinator", chosen, own_coordinator(config))
-    local = None if token else local_token(config, chosen, "local")
+    local = None if token else local_token(config, chosen)
     shown = token or (local() if local else None)
     return ClusterClient(
         chosen, shown, timeout_s=config.client.rebalance_timeout, kind="coordinator", tls=trusted(config)

@@ -8,6 +8,7 @@ system.
 
 from __future__ import annotations
 
+from tocsin.config.addresses import own_url, url_of
 from tocsin.config.broker import Broker
 from tocsin.config.channels import Channels
 from tocsin.config.checks import is_loopback, page_origins
@@ -40,6 +41,8 @@ __all__ = [
     "Upstream",
     "is_loopback",
     "load",
+    "own_url",
     "page_origins",
     "resolve",
+    "url_of",
 ]

@@ -8,7 +8,7 @@ from random import SystemRandom
 
 import msgspec
 
-from tocsin.config import Config
+from tocsin.config import Config, url_of
 from tocsin.config import Coordinator as Settings
 from tocsin.coordinator.api.app import create_app
 from tocsin.coordinator.api.context import ApiLimits
@@ -137,11 +137,7 @@ def balancing_of(settings: Settings) -> BalancingChoice:
 
 
 def _cluster_url(config: Config) -> str:
-    host = config.cluster.host
-    return (
-        config.coordinator.cluster
-        or f"{config.http.scheme}://{f'[{host}]' if ':' in host else host}:{config.cluster.port}"
-    )
+    return config.coordinator.cluster or url_of(config.http.scheme, config.cluster.host, config.cluster.port)
 
 
 def _token(secret: bytes, broker: str) -> str:

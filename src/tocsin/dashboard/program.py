@@ -22,7 +22,7 @@ from tocsin.broker.residents import LocalResidents
 from tocsin.broker.server import BrokerServer, make_hub, tls_context, until_signal
 from tocsin.broker.upstream.assembly import Sources
 from tocsin.broker.users import User
-from tocsin.config import Config, page_origins
+from tocsin.config import Config, page_origins, url_of
 from tocsin.dashboard import api, city, pages
 from tocsin.dashboard.api import Addresses, Limits
 from tocsin.dashboard.api import Dashboard as Shared
@@ -140,10 +140,10 @@ def lone(config: Config) -> Config:
 def addresses(config: Config) -> tuple[str, str]:
     """Of coordinator and cluster."""
     board, scheme = config.dashboard, config.http.scheme
-    own = _url(scheme, config.coordinator.host, config.coordinator.port)
+    own = url_of(scheme, config.coordinator.host, config.coordinator.port)
     return (
         board.coordinator or config.client.coordinator or own,
-        board.cluster or _url(scheme, config.cluster.host, config.cluster.port),
+        board.cluster or url_of(scheme, config.cluster.host, config.cluster.port),
     )
 
 
@@ -169,7 +169,3 @@ async def _until_told(feed: Callable[[], Coroutine[Any, Any, None]]) -> None:
         feeding.cancel()
     with suppress(asyncio.CancelledError):
         await feeding
-
-
-def _url(scheme: str, host: str, port: int) -> str:
-    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tocsin.config import page_origins
+from tocsin.config import page_origins, url_of
 from tocsin.system.process import PROGRAM
 
 CLUSTER, COORDINATOR, DASHBOARD = "cluster", "coordinator", "dashboard"
@@ -51,7 +51,7 @@ class Addresses:
     dashboard: int | None = None
 
     def url(self, port: int) -> str:
-        return f"{self.scheme}://{f'[{self.host}]' if ':' in self.host else self.host}:{port}"
+        return url_of(self.scheme, self.host, port)
 
     @property
     def cluster_url(self) -> str:

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import uvicorn
 from fastapi import FastAPI
 
-from tocsin.config import Config
+from tocsin.config import Config, url_of
 from tocsin.errors import Unavailable
 from tocsin.web.connection import ConnectionLimits, bounded
 from tocsin.web.descriptors import allow_connections
@@ -101,8 +101,7 @@ class ApiServer:
 
     @property
     def url(self) -> str:
-        host = f"[{self._options.host}]" if ":" in self._options.host else self._options.host
-        return f"{'https' if self._options.tls else 'http'}://{host}:{self.port}"
+        return url_of("https" if self._options.tls else "http", self._options.host, self.port)
 
     @property
     def is_stopping(self) -> bool:

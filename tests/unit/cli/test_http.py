@@ -2,7 +2,8 @@ import socket
 
 import pytest
 
-from tocsin.cli.http import MAX_ATTEMPTS, ClusterClient, ClusterProblem, connect, default_url
+from tocsin.cli.http import MAX_ATTEMPTS, ClusterClient, ClusterProblem, connect
+from tocsin.cli.local import own_cluster
 from tocsin.config import load
 from tocsin.errors import Unavailable
 from tocsin.tokens import ensure_secret, verify
@@ -90,7 +91,7 @@ def test_names_are_escaped_in_addresses(cluster):
     [("127.0.0.1", "http://127.0.0.1:8420"), ("0.0.0.0", "http://127.0.0.1:8420"), ("::", "http://[::1]:8420")],
 )
 def test_the_configuration_names_the_cluster(host, url):
-    assert default_url(load(overrides={"cluster.host": host})) == url
+    assert own_cluster(load(overrides={"cluster.host": host})) == url
 
 
 def sent_token(cluster, config, token=None):

@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from broker_world import SECRET, World, eventually, token_of, world
 from support.authority import Certificate
 from tocsin.broker.server import tls_context
@@ -98,10 +100,11 @@ def test_a_login_that_is_forgotten_is_told(tmp_path: Path):
     tell(story, tmp_path)
 
 
-def test_a_coordinator_that_does_not_answer_is_told_while_it_is_tried(tmp_path: Path):
+@pytest.mark.parametrize("words", [("subscribe", "news", "--topic"), ("publish", "news", "1")])
+def test_a_coordinator_that_does_not_answer_is_told_while_it_is_tried(tmp_path: Path, words: tuple[str, ...]):
     async def story(people: People) -> None:
         following = await people.start(
-            "subscribe", "news", "--topic", "--coordinator", "http://127.0.0.1:1", "--set", "client.connect_timeout=1h"
+            *words, "--coordinator", "http://127.0.0.1:1", "--set", "client.connect_timeout=1h"
         )
         assert following.stderr is not None
         line = (await following.stderr.readline()).decode()
@@ -160,6 +163,18 @@ def test_a_subscription_that_is_to_end_ends_with_the_command(tmp_path: Path):
             following.send_signal(number)
             await following.communicate()
             assert not people.broker.directory.kept, number
+
+    tell(story, tmp_path)
+
+
+def test_a_line_that_is_no_json_ends_a_publisher_with_one_line(tmp_path: Path):
+    async def story(people: People) -> None:
+        await people.log_in()
+        publishing = await people.start("publish", "news", "-")
+        out, err = await publishing.communicate(b"1\nnonsense\n" + b"3\n" * 1000)
+        assert (publishing.returncode, out) == (1, b"0001\n")
+        assert err.decode().startswith("tocsin: line 2: expected a JSON value")
+        assert err.count(b"\n") == 1, err.decode()
 
     tell(story, tmp_path)
 
