@@ -3,7 +3,8 @@
     python benchmarks/fanout.py [--quick] [--only NAME,...]
 
 Each server is one process on the first core, the generator is on the second. Servers take turns: a ratio of costs is
-the median of the turns' ratios, one of latencies compares everyone's best turn. The last line is one JSON object.
+the median of the turns' ratios, one of latencies compares everyone's best turn. Memory is measured on servers that have
+had no load, since what a load leaves free would be filled first. The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -57,24 +58,28 @@ class Contender:
 
 @contextmanager
 def contenders(only: set[str]) -> Iterator[list[Contender]]:
-    """All servers that are installed, started, each with its crowd; says which are not."""
-    first, *others = sorted(os.sched_getaffinity(0))
+    """All servers that are installed, started, each with its crowd."""
+    cores = os.sched_getaffinity(0)
+    first, *others = sorted(cores)
     with ExitStack() as stack:
+        stack.callback(os.sched_setaffinity, 0, cores)
         found = []
         for kind in SERVERS:
             server = kind()
             directory = Path(stack.enter_context(TemporaryDirectory(prefix="tocsin-fanout-")))
             port = free_port()
             command = server.command(port, directory)
-            if command is None:
-                console.print(f"{server.name} is absent: it is not installed here")
-            elif not only or server.name.lower() in only:
+            if command is not None and is_wanted(server.name, only):
                 os.sched_setaffinity(0, {first})  # the server inherits it
                 running = Running(command, port)
                 stack.callback(running.stop)
                 os.sched_setaffinity(0, {*others} or {first})
                 found.append(_joined(stack, server, running, others[0] if others else first))
         yield found
+
+
+def is_wanted(name: str, only: set[str]) -> bool:
+    return not only or name.lower() in only
 
 
 def _joined(stack: ExitStack, server: Server, running: Running, core: int) -> Contender:
@@ -93,14 +98,23 @@ def turns(found: list[Contender], count: int, case: Callable[[Contender], float]
 
 
 def growth(contender: Contender, subscribers: int) -> float:
-    """Resident bytes for each further subscriber."""
+    """Resident bytes for each subscriber beyond the first ones, of a server that has done nothing else."""
+    contender.crowd.grow(FEW)
     before = contender.running.resident_bytes()
     contender.crowd.grow(subscribers)
     return (contender.running.resident_bytes() - before) / (subscribers - FEW)
 
 
+def memory(only: set[str], many: int) -> Values:
+    with contenders(only) as found:
+        absent = {kind.name for kind in SERVERS if is_wanted(kind.name, only)} - {c.name for c in found}
+        for name in sorted(absent):
+            console.print(f"{name} is absent: it is not installed here")
+        return turns(found, 1, lambda c: growth(c, many))
+
+
 def measure(found: list[Contender], amounts: Amounts, many: int) -> dict[str, Values]:
-    """Everything, by case."""
+    """Everything but memory, by case."""
     for contender in found:
         contender.crowd.grow(FEW)
     single = turns(found, amounts.turns, lambda c: c.crowd.burst(amounts.single, 1))
@@ -112,10 +126,11 @@ def measure(found: list[Contender], amounts: Amounts, many: int) -> dict[str, Va
         return contender.crowd.load(per_s, max(1, int(per_s * amounts.load_s)))
 
     p99 = turns(found, amounts.load_turns, loaded)
-    resident = turns(found, 1, lambda c: growth(c, many))
+    for contender in found:
+        contender.crowd.grow(many)
     crowded = turns(found, amounts.turns, lambda c: c.crowd.burst(amounts.many, 1))
     rate = {name: [rate] for name, rate in rates.items()}
-    return {"single": single, "many": crowded, "batched": batched, "resident": resident, "rate": rate, "p99": p99}
+    return {"single": single, "many": crowded, "batched": batched, "rate": rate, "p99": p99}
 
 
 def table(results: Mapping[str, Values], many: int) -> Table:
@@ -165,8 +180,9 @@ def main() -> None:
     if many < MANY:
         console.print(f"Only {many:,} connections are allowed here: they stand for {MANY:,}")
     only = {Tocsin.name.lower(), *options.only.lower().split(",")} if options.only else set()
+    resident = memory(only, many)
     with contenders(only) as found:
-        results = measure(found, QUICK if options.quick else FULL, many)
+        results = measure(found, QUICK if options.quick else FULL, many) | {"resident": resident}
     console.print(table(results, many))
     print(json.dumps(keys(results)))
 
