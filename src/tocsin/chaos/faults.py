@@ -81,17 +81,18 @@ class Faults:
         person = self._person(step)
         self._ids += 1
         wish = self._wishes[step.whom % len(self._wishes)]
-        self._journal.tell("subscribe", user=person.name, wish=str(wish))
+        self._journal.tell("subscribe", user=person.label, wish=str(wish))
         person.subscribe(f"x{self._ids}", wish)
         return True
 
     async def _unsubscribe(self, step: Step) -> bool:
         person = self._person(step)
-        if not person.held:
+        own = sorted(person.held.keys() - person.shared)
+        if not own:
             return False
-        id = sorted(person.held)[step.whom % len(person.held)]
+        id = own[step.whom % len(own)]
         wish = person.held[id].wish
-        self._journal.tell("unsubscribe", user=person.name, id=id)
+        self._journal.tell("unsubscribe", user=person.label, id=id)
         async with person.lock:
             if id not in person.held:
                 return False
@@ -102,7 +103,7 @@ class Faults:
 
     async def _cut(self, step: Step) -> bool:
         person = self._person(step)
-        self._journal.tell("cut", user=person.name)
+        self._journal.tell("cut", user=person.label)
         person.cut()
         return True
 
@@ -111,11 +112,11 @@ class Faults:
         if person.lock.locked():
             return False
         async with person.lock:
-            self._journal.tell("leave", user=person.name, lasts_s=step.lasts_s)
+            self._journal.tell("leave", user=person.label, lasts_s=step.lasts_s)
             await person.leave()
             await asyncio.sleep(step.lasts_s)
             await person.arrive()
-            self._journal.tell("returned", user=person.name)
+            self._journal.tell("returned", user=person.label)
         return True
 
     async def _slow_reader(self, step: Step) -> bool:
@@ -124,14 +125,14 @@ class Faults:
         if person.lock.locked():
             return False
         async with person.lock:
-            self._journal.tell("slow reader", user=person.name, lasts_s=step.lasts_s)
+            self._journal.tell("slow reader", user=person.label, lasts_s=step.lasts_s)
             self._ids += 1
             person.subscribe(f"burst{self._ids}", Topic(BURST_TOPIC))
             await asyncio.sleep(0.3)
             person.pause()
             await asyncio.gather(self._traffic.burst(BURST_TOPIC, BURST, BURST_BYTES), asyncio.sleep(step.lasts_s))
             person.resume()
-            self._journal.tell("reads again", user=person.name)
+            self._journal.tell("reads again", user=person.label)
         return True
 
     # --- the coordinator's moves ----------------------------------------------------------------------------------
@@ -147,7 +148,8 @@ class Faults:
         if not serving:
             return False
         choose = Random(step.whom)
-        moves = [{"user": person.name, "to": choose.choice(serving), "reason": "chaos"} for person in people]
+        users = dict.fromkeys(person.name for person in people)  # who has two devices moves with both
+        moves = [{"user": user, "to": choose.choice(serving), "reason": "chaos"} for user in users]
         self._journal.tell(step.kind.value, moves={move["user"]: move["to"] for move in moves})
         try:
             await self._world.ask("POST", f"{self._world.coordinator_url}/plans", json={"moves": moves})

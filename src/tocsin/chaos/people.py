@@ -19,10 +19,18 @@ _EXCUSES = {"slow", "retention"}  # more is published than is kept for those who
 
 
 class Person:
-    """One user. Its application may leave and another one come for it, with the positions of the first."""
+    """One user at one device. Its application may leave and another one come for it, with the positions of the first.
 
-    def __init__(self, name: str, coordinator: str, token: str, names: dict[str, str], journal: Journal) -> None:
+    A user may have a second device, which is a Person of the same name. Both follow the ``shared`` subscriptions, and
+    each has to be given everything: these are not ended, since what one device ends is ended for the other.
+    """
+
+    def __init__(
+        self, name: str, coordinator: str, token: str, names: dict[str, str], journal: Journal, device: str = ""
+    ) -> None:
         self.name, self._coordinator, self._token, self._names, self._journal = name, coordinator, token, names, journal
+        self.label = f"{name}{device}"
+        self.shared: set[str] = set()
         self.session: Session | None = None
         self.intervals: list[Interval] = []
         self.held: dict[str, Interval] = {}
@@ -43,10 +51,10 @@ class Person:
             coordinator=self._coordinator,
             token=self._token,
             settings=SETTINGS,
-            session=f"{self.name}-{self._lives}",
+            session=f"{self.label}-{self._lives}",
         )
         self.session = await session.__aenter__()
-        self._journal.note("arrived", user=self.name, broker=session.broker)
+        self._journal.note("arrived", user=self.label, broker=session.broker)
         for id, interval in self.held.items():
             self._follow(id, interval, self._positions.get(id))
 
@@ -61,7 +69,7 @@ class Person:
         self._tasks.clear()
         self._positions = dict(session.positions)
         await session.close()
-        self._journal.note("left", user=self.name, positions=self._positions)
+        self._journal.note("left", user=self.label, positions=self._positions)
 
     def cut(self) -> None:
         """Break its connections, as a network does."""
@@ -85,12 +93,12 @@ class Person:
     # --- subscriptions --------------------------------------------------------------------------------------
 
     def subscribe(self, id: str, wish: Wish) -> None:
-        interval = Interval(f"{self.name}/{id}", wish)
+        interval = Interval(f"{self.label}/{id}", wish)
         if self._was_slow:
             interval.excused |= _EXCUSES
         self.intervals.append(interval)
         self.held[id] = interval
-        self._journal.note("subscribing", user=self.name, id=id, wish=str(wish))
+        self._journal.note("subscribing", user=self.label, id=id, wish=str(wish))
         if self.session is not None:
             self._follow(id, interval, None)
 
@@ -101,10 +109,10 @@ class Person:
         if task is not None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-        interval.ended = self._journal.note("unsubscribing", user=self.name, id=id)
+        interval.ended = self._journal.note("unsubscribing", user=self.label, id=id)
         if self.session is not None:
             await self.session.unsubscribe(id)
-            self._journal.note("unsubscribed", user=self.name, id=id)
+            self._journal.note("unsubscribed", user=self.label, id=id)
 
     def _follow(self, id: str, interval: Interval, position: str | None) -> None:
         assert self.session is not None

@@ -24,6 +24,7 @@ ARRIVE_S = 90.0
 SETTLE_S = 60.0  # for what is on its way when the traffic has ended
 ECHO_S = 1.0  # in which a double would still come
 LOOK_S = 0.2
+TWIN_EVERY = 3  # so many users have one with a second device
 SCHEMA = """
 CREATE ACTIVE DATASET Reports$ (source STRING, n INT, kind STRING, value DOUBLE);
 CREATE CONTINUOUS CHANNEL ByKind$(kind STRING) AS SELECT r.source, r.n FROM Reports$ r WHERE r.kind = :kind;
@@ -62,7 +63,7 @@ async def run_seed(
         journal.tell("stopped", problem=str(problem))
     finally:
         verdict = await stage.end()
-    problems += [*stage.problems()]
+    problems += stage.problems()
     journal.note("verdict", problems=problems + verdict.problems, expected=verdict.expected)
     journal.close()
     return SeedResult(story.seed, verdict, stage.faults.done, time.monotonic() - began, journal.path, problems)
@@ -78,23 +79,35 @@ class _Stage:
         kinds = [f"kind{n}" for n in range(story.kinds)]
         self._wishes: list[Wish] = wishes_of(topics, kinds)
         self._people = [self._person(f"s{seed}-u{number}") for number in range(story.people)]
+        self._twins = {person: self._person(person.name, "-page") for person in self._people[::TWIN_EVERY]}
+        self._people += self._twins.values()
         self._publisher, self._walker = self._person(f"s{seed}-publisher"), self._person(f"s{seed}-walker")
         self._traffic = Traffic(world, self._names["Reports"], topics, kinds, self._rng, journal)
+        self._unheard: list[str] = []
         self.faults = Faults(world, self._people, self._traffic, self._wishes, self._rng, journal)
 
     def problems(self) -> list[str]:
         everyone = [*self._people, self._publisher, self._walker]
-        return self.faults.problems + [problem for person in everyone for problem in person.problems]
+        silence = [f"{sender}: nothing was acknowledged any more when all was up" for sender in self._unheard]
+        return self.faults.problems + silence + [problem for person in everyone for problem in person.problems]
 
     async def set_up(self) -> None:
         await asyncio.gather(self._prepare(), self._world.start())
         everyone = [*self._people, self._publisher, self._walker]
         async with asyncio.timeout(ARRIVE_S):
             await asyncio.gather(*(person.arrive() for person in everyone))
-        for person in self._people:
+        for person in self._people[: self._story.people]:
             for number, wish in enumerate(self._rng.sample(self._wishes, k=self._rng.randint(1, 3))):
-                person.subscribe(f"w{number}", wish)
+                self._subscribe(person, f"w{number}", wish)
         await self._until(lambda: all(i.stood is not None for p in self._people for i in p.intervals), ARRIVE_S)
+
+    def _subscribe(self, person: Person, id: str, wish: Wish) -> None:
+        """On the second device, too, where there is one: it is the same subscription of the same user."""
+        person.subscribe(id, wish)
+        if twin := self._twins.get(person):
+            twin.subscribe(id, wish)
+            person.shared.add(id)
+            twin.shared.add(id)
 
     async def _prepare(self) -> None:
         await self._world.host.ensure()
@@ -110,6 +123,7 @@ class _Stage:
         await asyncio.sleep(max(0.0, began + self._story.length_s - time.monotonic()))
         await self.faults.settle()
         self._journal.tell("everything is up")
+        self._unheard = await self._traffic.unheard(SETTLE_S)
         async with asyncio.timeout(SETTLE_S):
             await self._traffic.stop()
         self._journal.tell("traffic ended", records=len(self._traffic.records), topics=len(self._traffic.publications))
@@ -136,9 +150,9 @@ class _Stage:
         intervals = [interval for person in self._people for interval in person.intervals]
         return evaluate(Evidence(self._traffic.records, self._traffic.publications, intervals))
 
-    def _person(self, name: str) -> Person:
+    def _person(self, name: str, device: str = "") -> Person:
         token = self._world.host.token(name, PEOPLE_MAY)
-        return Person(name, self._world.coordinator_url, token, self._names, self._journal)
+        return Person(name, self._world.coordinator_url, token, self._names, self._journal, device)
 
     async def _until(self, holds: Callable[[], bool], timeout_s: float) -> None:
         """Wait, but not for ever: what does not hold in time is found by the verdict."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections import Counter
 from random import Random
 from typing import Any
 
@@ -18,6 +20,8 @@ from tocsin.errors import TocsinError
 RECORDS_PAUSE_S = 0.15
 PUBLISH_PAUSE_S = 0.06
 RETRY_S = 0.2
+LOOK_S = 0.05
+SENDERS = ("feeder", "walker", "publisher", "http")
 
 
 class Traffic:
@@ -28,6 +32,7 @@ class Traffic:
         self._rng, self._journal = rng, journal
         self.records: list[Record] = []
         self.publications: list[Publication] = []
+        self._acknowledged: Counter[str] = Counter()  # how much, by sender
         self._stopping = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._token = world.host.token("sender", ["ingest:*", "publish:*"])
@@ -40,6 +45,15 @@ class Traffic:
         """Ends when everything that was sent has its answer, which needs a living system."""
         self._stopping.set()
         await asyncio.gather(*self._tasks)
+
+    async def unheard(self, timeout_s: float) -> list[str]:
+        """Senders of whom nothing more is acknowledged in that time, though they go on."""
+        before, deadline = Counter(self._acknowledged), time.monotonic() + timeout_s
+        while found := [sender for sender in SENDERS if self._acknowledged[sender] == before[sender]]:
+            if time.monotonic() > deadline:
+                return found
+            await asyncio.sleep(LOOK_S)
+        return []
 
     def abandon(self) -> None:
         """Wait for nothing more."""
@@ -64,6 +78,7 @@ class Traffic:
             sent = self._journal.note("sending", rows=rows)
             await self._append(rows, f"{self._dataset}-{batch}")
             self.records += [_record(row, sent) for row in rows]
+            self._acknowledged["feeder"] += len(rows)
             self._journal.note("appended", last=number - 1)
             await self._pause(RECORDS_PAUSE_S)
 
@@ -94,6 +109,7 @@ class Traffic:
                     self._journal.note("unsure", row=row, problem=str(problem))
                     life += 1
                 self.records.append(_record(row, sent, is_certain=is_certain))
+                self._acknowledged["walker"] += is_certain
                 number += 1
             await self._pause(RECORDS_PAUSE_S)
 
@@ -113,20 +129,23 @@ class Traffic:
                 except TocsinError as problem:
                     self._journal.note("unsure", topic=topic, n=number, problem=str(problem))
                 self._published(topic, publisher.name, number, position)
+                self._acknowledged["publisher"] += position is not None
                 number += 1
             await self._pause(PUBLISH_PAUSE_S)
 
     async def _publish_by_http(self) -> None:
         number = 0
         while not self._stopping.is_set():
-            await self._publish_http_once(self._rng.choice(self._topics), "http", number)
+            is_certain = await self._publish_http_once(self._rng.choice(self._topics), "http", number)
+            self._acknowledged["http"] += is_certain
             number += 1
             await self._pause(PUBLISH_PAUSE_S)
 
-    async def _publish_http_once(self, topic: str, source: str, number: int, filling: str = "") -> None:
+    async def _publish_http_once(self, topic: str, source: str, number: int, filling: str = "") -> bool:
+        """Whether it was acknowledged."""
         running, position = self._world.running(), None
         if not running:
-            return
+            return False
         url = f"{self._world.broker_url(self._rng.choice(running))}/topics/{topic}/messages"
         body = {"source": source, "n": number} | ({"filling": filling} if filling else {})
         try:
@@ -137,6 +156,7 @@ class Traffic:
         except httpx.HTTPError as problem:
             self._journal.note("unsure", topic=topic, n=number, problem=str(problem) or type(problem).__name__)
         self._published(topic, source, number, position)
+        return position is not None
 
     def _published(self, topic: str, source: str, number: int, position: str | None) -> None:
         self.publications.append(Publication(topic, source, number, position))

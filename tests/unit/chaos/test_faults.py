@@ -1,4 +1,4 @@
-"""Whose death excuses a gap, and steps that are given up."""
+"""Whose death excuses a gap, steps that are given up, and users with two devices."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from random import Random
 from typing import Any
 
 from tocsin.broker.upstream.topics import owner_of
+from tocsin.chaos.evidence import Topic
 from tocsin.chaos.faults import Faults, may_own
 from tocsin.chaos.journal import Journal
+from tocsin.chaos.people import Person
 from tocsin.chaos.schedule import Kind, Step
 
 BROKERS = ("a", "b", "c")
@@ -61,3 +63,53 @@ def test_a_step_that_is_given_up_starts_nothing_again(tmp_path: Path) -> None:
         return list(world.did)
 
     assert asyncio.run(story()) == ["kill"]
+
+
+class OneCoordinator:
+    """A world with a broker that serves, and a coordinator that takes plans."""
+
+    coordinator_url = "http://coordinator"
+
+    def __init__(self) -> None:
+        self.moved: list[str] = []
+
+    def serving(self) -> list[str]:
+        return ["a"]
+
+    async def ask(self, method: str, url: str, json: Any) -> None:
+        self.moved += [move["user"] for move in json["moves"]]
+
+
+def devices(journal: Journal) -> list[Person]:
+    return [Person(name, "", "", {}, journal, device) for name, device in [("ann", ""), ("bob", ""), ("ann", "-page")]]
+
+
+def test_a_user_with_two_devices_is_moved_once(tmp_path: Path) -> None:
+    async def story() -> list[str]:
+        world: Any = OneCoordinator()
+        nothing: Any = None
+        journal = Journal(tmp_path / "journal")
+        faults = Faults(world, devices(journal), nothing, [], Random(1), journal)
+        faults.strike(Step(0.0, Kind.SHUFFLE, 0, 0.01))
+        await faults.settle()
+        return list(world.moved)
+
+    assert asyncio.run(story()) == ["ann", "bob"]
+
+
+def test_what_two_devices_follow_together_is_not_ended_by_one(tmp_path: Path) -> None:
+    async def story() -> list[str]:
+        nothing: Any = None
+        journal = Journal(tmp_path / "journal")
+        ann = devices(journal)[0]
+        for id in ("w0", "x1"):
+            ann.subscribe(id, Topic("t"))
+        ann.shared.add("w0")
+        faults = Faults(nothing, [ann], nothing, [], Random(1), journal)
+        for whom in (1, 2):
+            faults.strike(Step(0.0, Kind.UNSUBSCRIBE, whom, 0.01))
+            await faults.settle()
+        assert faults.done == {"unsubscribe": 1}
+        return list(ann.held)
+
+    assert asyncio.run(story()) == ["w0"]
