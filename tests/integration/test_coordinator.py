@@ -81,6 +81,7 @@ def test_a_killed_coordinator_goes_on_where_it_was(coordinator: Running):
     assert again[-1]["version"] == before["version"]
     adopted = [one for one in coordinator.instructions(to, after=adopt["number"]) if one["do"] == "adopt"]
     assert adopted[-1]["subscriptions"] == [WANTED]
+    coordinator.report(to, outcomes=[{"number": adopted[-1]["number"], "ok": True}])
     coordinator.report(to, arrivals=[{"user": "ann", "version": before["version"]}])
     assert coordinator.http.get("/users/ann").json()["broker"] == to
     assert coordinator.http.get("/moves").json()["moves"][0]["outcome"] == "arrived"

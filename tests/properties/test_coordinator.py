@@ -1,8 +1,9 @@
 """The coordinator's state under any sequence of events, with brokers that obey at least once.
 
 Everything may be lost: instructions, outcomes, answers, brokers, the coordinator between any two events. The
-rules hold after every step; and once everyone is well again, every move ends, and every user is held, with all of its
-subscriptions, by the one live broker that it is placed at, and by no other.
+rules hold after every step; a source lets go when the destination holds all of the user's subscriptions; and once
+everyone is well again, every move ends, and every user is held, with all of its subscriptions, by the one live broker
+that it is placed at, and by no other.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from support.sim_brokers import SimBroker
 from tocsin.coordinator import events
 from tocsin.coordinator.brokers import BrokerState
 from tocsin.coordinator.events import Event, Restart, Tell, WantedMove
+from tocsin.coordinator.moves import Move, MoveState
 from tocsin.coordinator.plans import PlanKind
 from tocsin.coordinator.queues import Queue
 from tocsin.coordinator.rules import Rules
@@ -44,6 +46,7 @@ class Coordination(RuleBasedStateMachine):
         self.store: dict[tuple[str, str], bytes] = {}
         self.queues: dict[str, Queue] = {}
         self.versions: dict[str, int] = {}
+        self.ended: set[str] = set()  # moves
         self.now = 1000.0
         self.state = self.begin()
 
@@ -79,7 +82,18 @@ class Coordination(RuleBasedStateMachine):
                 self.queues[effect.broker] = Queue(effect.incarnation, 10**6)
             elif isinstance(effect, Tell):
                 self.queues[effect.broker].put(effect.instruction)
+        for move in self.state.world.moves:
+            if move.ended_at is not None and move.id not in self.ended:
+                self.ended.add(move.id)
+                self.nothing_is_left_unheld(move)
         return True
+
+    def nothing_is_left_unheld(self, move: Move) -> None:
+        """Where the source is told to let go, the destination holds everything, unless it has died unknown to us."""
+        sim, broker = self.sims[move.to], self.state.world.brokers.get(move.to)
+        if move.state is MoveState.DONE and "died" not in move.outcome and broker is not None:
+            is_alive = sim.is_running and sim.incarnation == broker.incarnation
+            assert not is_alive or set(self.state.world.users[move.user].subscriptions) <= sim.held[move.user]
 
     def commit(self) -> None:
         for change in self.state.world.take_changes():

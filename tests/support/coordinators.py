@@ -11,7 +11,7 @@ from tocsin.coordinator.rows import Change
 from tocsin.coordinator.rules import Rules
 from tocsin.coordinator.state import State
 from tocsin.policies.registry import placement_policy
-from tocsin.protocol.coordination import Holding, Instruction, Load, Outcome, Registration, Report
+from tocsin.protocol.coordination import Holding, Instruction, Load, Outcome, Registration, Report, Topology
 from tocsin.protocol.messages import Wanted
 from tocsin.protocol.targets import TopicTarget
 
@@ -71,12 +71,14 @@ class Story:
 
     def begin(self) -> None:
         """Start, or start again from what is durable."""
+        self._told: list[Tell] = []
         self.state = State(self.rules, placement_policy(self.policy), Random(0))
         self.state.load(self.store.load(), self.now)
         self.store.save(self.state.world.take_changes())
 
     def tell(self, event: Event) -> list[Effect]:
         effects = self.state.handle(event, self.now)
+        self._told += [one for one in effects if isinstance(one, Tell) and not isinstance(one.instruction, Topology)]
         self.store.save(self.state.world.take_changes())
         self.state.check_invariants()
         return effects
@@ -92,6 +94,13 @@ class Story:
 
     def done(self, name: str, instruction: Instruction, ok: bool = True, reason: str = "") -> list[Effect]:
         return self.report(name, outcomes=[Outcome(instruction.number, ok, reason)])
+
+    def obey(self) -> None:
+        """Every broker has done whatever it was told, and what it was told then."""
+        while self._told:
+            one = self._told.pop(0)
+            outcome = Outcome(one.instruction.number, True)
+            self.report(one.broker, self.state.world.brokers[one.broker].incarnation, outcomes=[outcome])
 
     def online(self, name: str, *users: str) -> list[Effect]:
         return self.report(name, holdings=[Holding(user, ["s"]) for user in users])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 
 from tocsin.coordinator.brokers import BrokerState
 from tocsin.coordinator.events import WantedMove
@@ -14,21 +15,30 @@ from tocsin.coordinator.users import User
 from tocsin.coordinator.world import World
 
 
+@dataclass(slots=True)
+class Course:
+    """How far a move that has begun is, in awake seconds. Not durable: brokers that are told again tell it again."""
+
+    deadline_s: float
+    adoption: int = 0  # the one whose outcome counts
+    problem: str = ""  # why the destination could not adopt again
+    has_arrived: bool = False
+    is_source_empty: bool = False
+
+
 class Moving:
     def __init__(self, world: World, placing: Placing) -> None:
         self._world, self._placing = world, placing
         self._planned: deque[str] = deque()
         self._drained: deque[str] = deque()  # planned by drains, which cannot wait for a long plan
-        self._started: set[str] = set()  # users
-        self._deadlines: dict[str, float] = {}  # by move, awake seconds
-        self._latest: dict[str, int] = {}  # by move: the adoption whose outcome counts
+        self._courses: dict[str, Course] = {}  # of moves that have begun, by user
         self._tokens, self._filled_s = max(1.0, world.rules.moves_per_s), 0.0
 
     @property
     def free(self) -> int:
         """How many more moves of drains may be under way or planned; what others planned takes no place from them."""
         active = self._world.moves.active
-        started = sum(self._world.kind_of(active[user]) is PlanKind.DRAIN for user in self._started)
+        started = sum(self._world.kind_of(active[user]) is PlanKind.DRAIN for user in self._courses)
         return self._places - started - len(self._drained)
 
     @property
@@ -52,8 +62,7 @@ class Moving:
         """Go on with what the store has: each step gets its whole time again."""
         for move in self._world.moves.active.values():
             if move.is_started:
-                self._started.add(move.user)
-                self._set_deadline(move)
+                self._courses[move.user] = Course(self._deadline_s(move))
             else:
                 self._queue(move).append(move.id)
         self._planned, self._drained = deque(sorted(self._planned)), deque(sorted(self._drained))
@@ -95,7 +104,7 @@ class Moving:
         gained = (world.clock.now_s - self._filled_s) * per_s
         self._tokens = min(max(1.0, per_s), self._tokens + gained)
         self._filled_s = world.clock.now_s
-        while (queue := self._drained or self._planned) and len(self._started) < places and self._tokens >= 1:
+        while (queue := self._drained or self._planned) and len(self._courses) < places and self._tokens >= 1:
             move = world.moves.get(queue.popleft())
             if move is not None and move.state is MoveState.PLANNED:
                 self._tokens -= 1
@@ -111,12 +120,29 @@ class Moving:
         move = self._of(told)
         if move is None:
             return False
-        if move.state is MoveState.ADOPTING and self._latest.get(move.id) == number:
-            if is_ok:
+        if self._courses[move.user].adoption == number:
+            if move.state is MoveState.SENDING:
+                self._adopted_again(move, told, is_ok, reason)
+            elif is_ok:
                 self._send(move)
             else:
                 self.end(move, MoveState.REFUSED, f"{move.to} could not adopt the user: {reason}")
         return True
+
+    def _adopted_again(self, move: Move, told: Told, is_ok: bool, reason: str) -> None:
+        """Sessions are on their way already: the move waits for a destination that failed, and the source holds on."""
+        self._courses[move.user].problem = reason
+        if is_ok:
+            self._settle(move)
+        else:
+            self._world.retry(told)
+
+    def adopt_again(self, told: Told) -> bool:
+        """Whether what the destination failed to do is still wanted of it by a move; then it is told again."""
+        move = self._of(told)
+        if move is not None:
+            self._adopt(move, self._world.users[move.user])
+        return move is not None
 
     def sent(self, told: Told, is_ok: bool, reason: str) -> None:
         """The source says that nobody is left, or that somebody will not go."""
@@ -124,14 +150,16 @@ class Moving:
         if move is None or move.state is not MoveState.SENDING:
             return
         if is_ok:
-            self._finish(move, "nobody is left at the source")
+            self._courses[move.user].is_source_empty = True
+            self._settle(move)
         else:
             self.end(move, MoveState.REFUSED, f"{move.source} could not send the user: {reason}")
 
     def arrived(self, broker: str, user: str, version: int) -> None:
         move = self._world.moves.active.get(user)
         if move is not None and (move.to, move.version) == (broker, version):
-            self._finish(move, "arrived")
+            self._courses[user].has_arrived = True
+            self._settle(move)
 
     def renew(self, user: User, by: str | None) -> None:
         """The user's subscriptions have grown: the destination hears of it, unless it said so itself."""
@@ -140,10 +168,16 @@ class Moving:
             self._adopt(move, user)
 
     def expire(self) -> None:
-        for key in [k for k, at in self._deadlines.items() if at <= self._world.clock.now_s]:
-            move = self._world.moves[key]
-            waiting = f"{move.to} to adopt the user" if move.state is MoveState.ADOPTING else "the user to arrive"
-            self.end(move, MoveState.TIMED_OUT, f"waited too long for {waiting}")
+        now_s = self._world.clock.now_s
+        for user in [u for u, course in self._courses.items() if course.deadline_s <= now_s]:
+            move = self._world.moves.active[user]
+            self.end(move, MoveState.TIMED_OUT, f"waited too long for {self._waited_for(move)}")
+
+    def _waited_for(self, move: Move) -> str:
+        if move.state is MoveState.SENDING and self._is_held(move):
+            return "the user to arrive"
+        problem = self._courses[move.user].problem
+        return f"{move.to} to adopt the user{problem and f': {problem}'}"
 
     def end_of(self, user: str, state: MoveState, outcome: str) -> None:
         """End the user's move, if one is active; it stays where it is."""
@@ -212,17 +246,31 @@ class Moving:
             return
         world.moves.advance(move, MoveState.ADOPTING)
         move.source, move.version = user.broker, world.next_version()
-        self._started.add(move.user)
+        self._courses[move.user] = Course(self._deadline_s(move))
         self._adopt(move, user)
-        self._set_deadline(move)
 
     def _adopt(self, move: Move, user: User) -> None:
-        self._latest[move.id] = self._world.adopt(user, move.to, move.version)
+        self._courses[move.user].adoption = self._world.adopt(user, move.to, move.version)
 
     def _send(self, move: Move) -> None:
         self._world.moves.advance(move, MoveState.SENDING)
-        self._set_deadline(move)
+        self._courses[move.user].deadline_s = self._deadline_s(move)
         self._world.send(move)
+
+    def _settle(self, move: Move) -> None:
+        """Finish, if the user is gone from the source: not before the destination holds all that the source does."""
+        course = self._courses[move.user]
+        if move.state is not MoveState.SENDING or not self._is_held(move):
+            return
+        if course.has_arrived:
+            self._finish(move, "arrived")
+        elif course.is_source_empty:
+            self._finish(move, "nobody is left at the source")
+
+    def _is_held(self, move: Move) -> bool:
+        """Whether the destination has said that it adopted the user, after all that it was told."""
+        is_awaited = self._world.telling.awaits_adoption(move.user, move.to, move.version)
+        return self._world.presence[move.to].is_known and not is_awaited
 
     def _finish(self, move: Move, outcome: str) -> None:
         user = self._world.users[move.user]
@@ -232,9 +280,7 @@ class Moving:
     def _close(self, move: Move, state: MoveState, outcome: str) -> None:
         if move.is_started:
             self._tried(move, state, self._world.now)
-        self._started.discard(move.user)
-        self._deadlines.pop(move.id, None)
-        self._latest.pop(move.id, None)
+            del self._courses[move.user]
         self._world.moves.end(move, state, outcome, self._world.now)
 
     def _tried(self, move: Move, state: MoveState, at: float) -> None:
@@ -242,10 +288,10 @@ class Moving:
         if state is not MoveState.SUPERSEDED and self._world.kind_of(move) is not PlanKind.DRAIN:
             self._world.tried_at[move.user] = at
 
-    def _set_deadline(self, move: Move) -> None:
+    def _deadline_s(self, move: Move) -> float:
         rules = self._world.rules
         wait_s = rules.adopt_timeout_s if move.state is MoveState.ADOPTING else rules.move_timeout_s
-        self._deadlines[move.id] = self._world.clock.now_s + wait_s
+        return self._world.clock.now_s + wait_s
 
     def _of(self, told: Told) -> Move | None:
         """The active move that this instruction was for."""

@@ -169,7 +169,7 @@ class State:
 
     def _retry(self, told: Told) -> None:
         user = self.world.users.get(told.user)
-        if user is None:
+        if user is None or (told.did is Did.ADOPT and self.moving.adopt_again(told)):
             return
         if told.did is Did.ADOPT and user.broker == told.broker and user.version == told.version:
             self.world.adopt(user, told.broker, user.version)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from support.coordinators import Story, told, wanted
 from tocsin.coordinator import events
-from tocsin.protocol.coordination import Adopt, Arrival, BrokerInfo, Release, Send
+from tocsin.protocol.coordination import Adopt, Arrival, BrokerInfo, Outcome, Release, Send
 
 
 def story(**rules: object) -> Story:
@@ -167,7 +169,9 @@ def test_a_move_half_way_goes_on_after_a_restart_of_the_coordinator():
     briefing = made.register("a")
     [send] = [one for one in briefing if isinstance(one, Send)]
     assert send.version == version
-    assert [type(one) for one in made.register("b")][-1] is Adopt
+    adopt = made.register("b")[-1]
+    assert isinstance(adopt, Adopt)
+    made.done("b", adopt)
     made.report("b", arrivals=[Arrival("ann", version)])
     assert (made.where("ann"), made.move) == ("b", ("done", "arrived"))
 
@@ -202,6 +206,50 @@ def test_a_subscription_that_comes_meanwhile_is_attached_at_the_destination():
     [again] = told(made.keep("ann", "2", by="a"), "b")
     assert isinstance(again, Adopt)
     assert [one.id for one in again.subscriptions] == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    "asked_again",
+    [
+        pytest.param(lambda made: made.register("b", "2")[-1], id="the destination has restarted"),
+        pytest.param(lambda made: told(made.keep("ann", "2", by="a"), "b")[-1], id="the user has subscribed"),
+    ],
+)
+def test_the_source_holds_on_until_the_destination_has_adopted_again(asked_again: Callable[[Story], Adopt]):
+    made = story()
+    send = sending(made)
+    again, life = asked_again(made), made.state.world.brokers["b"].incarnation
+    refusal = Outcome(again.number, False, "the data cluster has not been reached yet")
+    made.report("b", life, outcomes=[refusal], arrivals=[Arrival("ann", send.version)])
+    assert told(made.done("a", send), "a") == []
+    assert (made.where("ann"), made.move[0]) == ("a", "sending")
+    [retried] = [one for one in told(made.pass_time(3, "a", "b", "c"), "b") if isinstance(one, Adopt)]
+    assert [one.id for one in retried.subscriptions] == [one.id for one in again.subscriptions]
+    [release] = told(made.report("b", life, outcomes=[Outcome(retried.number, True)]), "a")
+    assert isinstance(release, Release)
+    assert (made.where("ann"), made.move) == ("b", ("done", "arrived"))
+
+
+def test_a_destination_that_never_adopts_again_leaves_the_user_where_it_works():
+    made = story(move_timeout_s=5)
+    send = sending(made)
+    [again] = told(made.keep("ann", "2", by="a"), "b")
+    made.done("b", again, ok=False, reason="no such channel")
+    made.done("a", send)
+    made.pass_time(6, "a", "b", "c")
+    assert made.where("ann") == "a"
+    assert made.move == ("timed out", "waited too long for b to adopt the user: no such channel")
+
+
+def test_what_the_destination_failed_to_adopt_it_is_told_again_when_the_source_has_died():
+    made = story()
+    sending(made)
+    [again] = told(made.keep("ann", "2", by="a"), "b")
+    made.done("b", again, ok=False, reason="no route")
+    made.tell(events.BrokerRemoved("a"))
+    assert made.where("ann") == "b"
+    [retried] = [one for one in told(made.pass_time(3, "b", "c"), "b") if isinstance(one, Adopt)]
+    assert [one.id for one in retried.subscriptions] == ["1", "2"]
 
 
 def test_only_the_last_adoption_counts():

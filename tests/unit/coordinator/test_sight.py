@@ -10,7 +10,7 @@ from tocsin.coordinator.brokers import BrokerState
 from tocsin.coordinator.plans import PlanKind
 from tocsin.coordinator.sight import Sight, look
 from tocsin.policies.multistage.snapshot import Snapshot
-from tocsin.protocol.coordination import Arrival, Holding
+from tocsin.protocol.coordination import Holding
 
 
 def story(**rules: object) -> Story:
@@ -42,8 +42,8 @@ def balance(made: Story, *moves: tuple[str, str, str]) -> list[events.Effect]:
 
 def done(made: Story, user: str, to: str) -> None:
     """The user's move, which has begun, ends well."""
-    version = made.state.world.moves.active[user].version
-    made.report(to, arrivals=[Arrival(user, version)])
+    assert user in made.state.world.moves.active
+    made.obey()
     assert made.where(user) == to
 
 
