@@ -83,6 +83,7 @@ def test_a_killed_coordinator_goes_on_where_it_was(coordinator: Running):
     assert adopted[-1]["subscriptions"] == [WANTED]
     coordinator.report(to, outcomes=[{"number": adopted[-1]["number"], "ok": True}])
     coordinator.report(to, arrivals=[{"user": "ann", "version": before["version"]}])
+    coordinator.report(source, outcomes=[{"number": again[-1]["number"], "ok": True}])
     assert coordinator.http.get("/users/ann").json()["broker"] == to
     assert coordinator.http.get("/moves").json()["moves"][0]["outcome"] == "arrived"
 

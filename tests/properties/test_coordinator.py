@@ -1,9 +1,9 @@
 """The coordinator's state under any sequence of events, with brokers that obey at least once.
 
 Everything may be lost: instructions, outcomes, answers, brokers, the coordinator between any two events. The
-rules hold after every step; a source lets go when the destination holds all of the user's subscriptions; and once
-everyone is well again, every move ends, and every user is held, with all of its subscriptions, by the one live broker
-that it is placed at, and by no other.
+rules hold after every step; a source lets go when the destination holds all of the user's subscriptions, and the user's
+sessions have left or had the time to; and once everyone is well again, every move ends, and every user is held, with
+all of its subscriptions, by the one live broker that it is placed at, and by no other.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from tocsin.coordinator.rules import Rules
 from tocsin.coordinator.state import State
 from tocsin.errors import TocsinError
 from tocsin.policies.registry import placement_policy
+from tocsin.protocol.coordination import Instruction, Report, Send
 from tocsin.protocol.messages import Wanted
 from tocsin.protocol.targets import TopicTarget
 
@@ -47,6 +48,10 @@ class Coordination(RuleBasedStateMachine):
         self.queues: dict[str, Queue] = {}
         self.versions: dict[str, int] = {}
         self.ended: set[str] = set()  # moves
+        self.sends: dict[int, int] = {}  # version of what was told under a number
+        self.sent_at: dict[int, float] = {}  # by version, as the two that follow
+        self.arrived_at: dict[int, float] = {}
+        self.emptied: set[int] = set()
         self.now = 1000.0
         self.state = self.begin()
 
@@ -82,11 +87,23 @@ class Coordination(RuleBasedStateMachine):
                 self.queues[effect.broker] = Queue(effect.incarnation, 10**6)
             elif isinstance(effect, Tell):
                 self.queues[effect.broker].put(effect.instruction)
+                self.note_send(effect.instruction)
         for move in self.state.world.moves:
             if move.ended_at is not None and move.id not in self.ended:
                 self.ended.add(move.id)
                 self.nothing_is_left_unheld(move)
+                self.nobody_is_cut_off(move)
         return True
+
+    def note_send(self, instruction: Instruction) -> None:
+        if isinstance(instruction, Send):
+            self.sends[instruction.number] = instruction.version
+            self.sent_at.setdefault(instruction.version, self.now)
+
+    def note_report(self, report: Report) -> None:
+        for arrival in report.arrivals:
+            self.arrived_at.setdefault(arrival.version, self.now)
+        self.emptied |= {self.sends[one.number] for one in report.outcomes if one.ok and one.number in self.sends}
 
     def nothing_is_left_unheld(self, move: Move) -> None:
         """Where the source is told to let go, the destination holds everything, unless it has died unknown to us."""
@@ -94,6 +111,13 @@ class Coordination(RuleBasedStateMachine):
         if move.state is MoveState.DONE and "died" not in move.outcome and broker is not None:
             is_alive = sim.is_running and sim.incarnation == broker.incarnation
             assert not is_alive or set(self.state.world.users[move.user].subscriptions) <= sim.held[move.user]
+
+    def nobody_is_cut_off(self, move: Move) -> None:
+        """A source is told to let go when all have left it; or some have arrived, and the others had their time."""
+        if move.state is not MoveState.DONE or "died" in move.outcome or move.version in self.emptied:
+            return
+        followed_s, sent_s = self.now - self.arrived_at[move.version], self.now - self.sent_at[move.version]
+        assert followed_s >= RULES.follow_timeout_s or sent_s >= RULES.move_timeout_s
 
     def commit(self) -> None:
         for change in self.state.world.take_changes():
@@ -159,6 +183,7 @@ class Coordination(RuleBasedStateMachine):
         if not sim.is_running:
             return
         event = sim.report()
+        self.note_report(event.report)
         is_known = self.send(event, dies=dies) and self.state.knows(name, sim.incarnation)
         if not is_known:
             self.send(sim.registration())
@@ -225,12 +250,12 @@ class Coordination(RuleBasedStateMachine):
         if really:
             self.send(events.UserRemoved(user))
 
-    @rule(name=brokers, confirms=st.booleans())
-    def follow(self, name: str, confirms: bool = True) -> None:
+    @rule(name=brokers, confirms=st.booleans(), stays=st.booleans())
+    def follow(self, name: str, confirms: bool = True, stays: bool = False) -> None:
         sim = self.sims[name]
         for user in list(sim.sends):
             if user in sim.online:
-                sim.follow(user, self.sims[sim.sends[user].to.name], confirms=confirms)
+                sim.follow(user, self.sims[sim.sends[user].to.name], confirms=confirms, stays=stays)
 
     # --- plans -----------------------------------------------------------------------------------------
 
@@ -331,6 +356,7 @@ def arguments(action: str, rng: Random) -> dict[str, Any]:
         "wanted": [(rng.choice(USERS), rng.choice(BROKERS)) for _ in range(rng.randint(1, 4))], "really": True,
         "dies": rng.random() < 0.1, "fails": rng.random() < 0.1, "again": rng.random() < 0.3,
         "is_lost": rng.random() < 0.3, "is_told": rng.random() < 0.7, "confirms": rng.random() < 0.7,
+        "stays": rng.random() < 0.3,
     }  # fmt: skip
     wanted = inspect.signature(getattr(Coordination, action)).parameters
     return {name: value for name, value in drawn.items() if name in wanted}

@@ -106,8 +106,11 @@ class SimBroker:
             self.online.add(user)
         return user in self.online
 
-    def follow(self, user: str, to: SimBroker, *, confirms: bool = True) -> None:
-        """The client does as its broker said: connects to ``to``, confirms there, leaves here."""
+    def follow(self, user: str, to: SimBroker, *, confirms: bool = True, stays: bool = False) -> None:
+        """The client does as its broker said: connects to ``to``, confirms there, leaves here.
+
+        Another session of the same user ``stays`` where it is.
+        """
         send = self.sends.pop(user)
         if not (to.is_running and user in to.held and to.versions[user] == send.version):
             self.sends[user] = send
@@ -115,5 +118,8 @@ class SimBroker:
         to.online.add(user)
         if confirms:
             to.arrivals.append(Arrival(user, send.version))
+        if stays:
+            self.sends[user] = send
+            return
         self.online.discard(user)
         self.outcomes.append(Outcome(send.number, True))

@@ -137,8 +137,6 @@ class Core:
         if self.on_left is not None:
             self.on_left(user)
 
-    def confirmed(self, session: Session, user: User) -> None:
-        """A session that was sent here stands; when the last one does, the user has arrived."""
-        session.is_moving = False
-        if not any(s.is_moving for s in user.sessions):
-            self.directory.arrived(user.name, user.version)
+    def confirmed(self, user: User) -> None:
+        """A session that was sent here stands; whether others are to follow, its former broker knows."""
+        self.directory.arrived(user.name, user.version)

@@ -159,7 +159,7 @@ class Directory(Protocol):
     def acknowledged(self, user: str, id: str, position: str) -> None: ...
 
     def arrived(self, user: str, version: int) -> None:
-        """Every session of ``user`` that was sent here has confirmed."""
+        """A session of ``user``, which is held here under ``version``, has confirmed."""
         ...
 
     def drained(self) -> bool:

@@ -83,7 +83,7 @@ M = TypeVar("M", Request, Publish | Records)
 
 class Session:
     __slots__ = (
-        "_ends_at", "_outlet", "_requests", "core", "follows", "id", "is_moving", "is_released",
+        "_ends_at", "_outlet", "_requests", "core", "follows", "id", "is_released",
         "principal", "subscriptions", "user",
     )  # fmt: skip
 
@@ -94,7 +94,6 @@ class Session:
         self.principal: Principal | None = None
         self.subscriptions: dict[str, Subscription] = {}
         self.follows: dict[Stream, Follow] = {}
-        self.is_moving = False  # came by a ticket, and has not confirmed yet
         self.is_released = False  # the user is another broker's, and waits here for its last answers
         self._ends_at = core.now() + core.settings.login_timeout
         self._requests: Requests | None = None
@@ -200,7 +199,7 @@ class Session:
                 await self._refresh(message.token)
                 self._outlet.say(Done(message.request))
             case Confirm():
-                self.core.confirmed(self, self._known)
+                self.core.confirmed(self._known)
                 self._outlet.say(Done(message.request))
             case Logout():
                 await self._logout(message)
@@ -229,7 +228,7 @@ class Session:
         self.id = check_name("session", message.session or uuid4().hex)
         admitted = await self.core.admission.admit(message.token, message.ticket, self.id)
         self.user = self.core.enter(self, admitted)
-        self.principal, self.is_moving = admitted.principal, admitted.by_ticket
+        self.principal = admitted.principal
         if admitted.is_peer:
             self._outlet.trust()
         self._ends_at = self.core.monotonic_of(admitted.ends_at)

@@ -72,6 +72,13 @@ class Coordinator:
     move_timeout: Seconds = duration(
         "30s", "How long a user may take to arrive at its new broker; then it stays.", low="100ms", high="1h"
     )
+    follow_timeout: Seconds = duration(
+        "5s",
+        "How long a user's other sessions may take to follow the first that arrived at its new broker; then the old "
+        "one closes them, and they come back by themselves.",
+        low="0s",
+        high="1h",
+    )
     retry: Seconds = duration("2s", "Pause before a broker is told again what it failed to do.", low="10ms", high="1h")
     moves_in_flight: int = integer(64, "Moves under way at once.", low=1, high=100_000)
     moves_per_s: float = number(100.0, "Moves that begin a second at most.", high=1e6)

@@ -7,8 +7,9 @@
        └────────────┴────────────┴─────► refused, timed out, superseded
 
 ``adopting``: the destination attaches the user's subscriptions. ``sending``: the source has told the user's
-sessions to go. ``done``: they arrived, or nobody was left at the source. However else it ends, the user stays
-where it was, under a new version, so that whoever still goes to the destination is refused there.
+sessions to go. ``done``: nobody is left at the source, or a session has arrived and the others did not follow it in
+time. However else it ends, the user stays where it was, under a new version, so that whoever still goes to the
+destination is refused there.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ class Course:
     deadline_s: float
     adoption: int = 0  # the one whose outcome counts
     problem: str = ""  # why the destination could not adopt again
-    has_arrived: bool = False
+    arrived_s: float | None = None  # when its first session was at the destination
     is_source_empty: bool = False
 
 
@@ -156,9 +156,12 @@ class Moving:
             self.end(move, MoveState.REFUSED, f"{move.source} could not send the user: {reason}")
 
     def arrived(self, broker: str, user: str, version: int) -> None:
+        """A session is at the destination; the user's others have some time to follow it."""
         move = self._world.moves.active.get(user)
         if move is not None and (move.to, move.version) == (broker, version):
-            self._courses[user].has_arrived = True
+            course = self._courses[user]
+            if course.arrived_s is None:
+                course.arrived_s = self._world.clock.now_s
             self._settle(move)
 
     def renew(self, user: User, by: str | None) -> None:
@@ -168,10 +171,12 @@ class Moving:
             self._adopt(move, user)
 
     def expire(self) -> None:
-        now_s = self._world.clock.now_s
-        for user in [u for u, course in self._courses.items() if course.deadline_s <= now_s]:
+        """End the waiting for whoever takes too long."""
+        for user, course in list(self._courses.items()):
             move = self._world.moves.active[user]
-            self.end(move, MoveState.TIMED_OUT, f"waited too long for {self._waited_for(move)}")
+            self._settle(move)
+            if move.is_active and course.deadline_s <= self._world.clock.now_s:
+                self.end(move, MoveState.TIMED_OUT, f"waited too long for {self._waited_for(move)}")
 
     def _waited_for(self, move: Move) -> str:
         if move.state is MoveState.SENDING and self._is_held(move):
@@ -258,14 +263,16 @@ class Moving:
         self._world.send(move)
 
     def _settle(self, move: Move) -> None:
-        """Finish, if the user is gone from the source: not before the destination holds all that the source does."""
+        """Finish once nobody is left at the source, or need be waited for, and the destination holds everything."""
         course = self._courses[move.user]
         if move.state is not MoveState.SENDING or not self._is_held(move):
             return
-        if course.has_arrived:
-            self._finish(move, "arrived")
-        elif course.is_source_empty:
-            self._finish(move, "nobody is left at the source")
+        if course.is_source_empty:
+            self._finish(move, "nobody is left at the source" if course.arrived_s is None else "arrived")
+        elif course.arrived_s is not None:
+            waits_until_s = min(course.arrived_s + self._world.rules.follow_timeout_s, course.deadline_s)
+            if self._world.clock.now_s >= waits_until_s:
+                self._finish(move, "arrived, without sessions that did not follow")
 
     def _is_held(self, move: Move) -> bool:
         """Whether the destination has said that it adopted the user, after all that it was told."""

@@ -15,6 +15,7 @@ class Rules:
     longest_tick_s: float = 1.0  # of a longer one, only so much counts as silence
     adopt_timeout_s: float = 10.0
     move_timeout_s: float = 30.0
+    follow_timeout_s: float = 5.0
     retry_s: float = 2.0
     moves_in_flight: int = 64
     moves_per_s: float = 100.0

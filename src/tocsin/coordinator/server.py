@@ -87,6 +87,7 @@ def rules_of(settings: Settings) -> Rules:
         longest_tick_s=4 * settings.tick,
         adopt_timeout_s=settings.adopt_timeout,
         move_timeout_s=settings.move_timeout,
+        follow_timeout_s=settings.follow_timeout,
         retry_s=settings.retry,
         moves_in_flight=settings.moves_in_flight,
         moves_per_s=settings.moves_per_s,

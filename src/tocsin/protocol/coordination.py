@@ -104,7 +104,7 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Arrival(msgspec.Struct, frozen=True):
-    """Every session of ``user`` that was sent here has confirmed."""
+    """A session of ``user``, which is held here under ``version``, has confirmed."""
 
     user: str
     version: int

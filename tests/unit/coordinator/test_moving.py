@@ -43,15 +43,54 @@ def test_the_destination_attaches_before_anyone_is_told_to_go():
     assert (made.where("ann"), made.move[0]) == ("a", "sending")
 
 
-def test_the_source_lets_go_when_the_user_has_arrived():
+def test_the_source_lets_go_when_the_user_has_arrived_and_left():
     made = story()
-    version = sending(made).version
-    [release] = told(made.report("b", arrivals=[Arrival("ann", version)]), "a")
+    send = sending(made)
+    version = send.version
+    assert told(made.report("b", arrivals=[Arrival("ann", version)]), "a") == []
+    [release] = told(made.done("a", send), "a")
     assert release == Release(release.number, "ann", version)
     assert (made.where("ann"), made.version("ann"), made.move) == ("b", version, ("done", "arrived"))
     assert made.state.world.users["ann"].stale == ["a"]
     made.done("a", release)
     assert made.state.world.users["ann"].stale == []
+
+
+def test_sessions_that_do_not_follow_the_first_in_time_are_closed():
+    made = story(follow_timeout_s=4)
+    send = sending(made)
+    made.report("b", arrivals=[Arrival("ann", send.version)])
+    assert told(made.pass_time(3, "a", "b", "c"), "a") == []
+    made.report("b", arrivals=[Arrival("ann", send.version)])
+    [release] = told(made.pass_time(1.5, "a", "b", "c"), "a")
+    assert isinstance(release, Release)
+    assert (made.where("ann"), made.move) == ("b", ("done", "arrived, without sessions that did not follow"))
+
+
+def test_whoever_has_arrived_stays_there_when_the_time_of_its_move_is_over():
+    made = story(follow_timeout_s=60, move_timeout_s=5)
+    send = sending(made)
+    made.report("b", arrivals=[Arrival("ann", send.version)])
+    made.pass_time(6, "a", "b", "c")
+    assert (made.where("ann"), made.move[0]) == ("b", "done")
+
+
+def test_whoever_has_arrived_need_not_come_again_when_the_source_dies():
+    made = story(follow_timeout_s=60)
+    send = sending(made)
+    made.report("b", arrivals=[Arrival("ann", send.version)])
+    made.tell(events.BrokerRemoved("a"))
+    assert (made.where("ann"), made.version("ann"), made.move[0]) == ("b", send.version, "done")
+
+
+def test_one_that_has_arrived_before_the_destination_has_adopted_everything_waits_for_it():
+    made = story()
+    adopt = adopting(made)
+    made.report("b", arrivals=[Arrival("ann", adopt.version)])
+    assert (made.where("ann"), made.move[0]) == ("a", "adopting")
+    [send] = told(made.done("b", adopt), "a")
+    made.done("a", send)
+    assert (made.where("ann"), made.move) == ("b", ("done", "arrived"))
 
 
 def test_a_user_that_is_offline_moves_without_arriving():
@@ -173,6 +212,7 @@ def test_a_move_half_way_goes_on_after_a_restart_of_the_coordinator():
     assert isinstance(adopt, Adopt)
     made.done("b", adopt)
     made.report("b", arrivals=[Arrival("ann", version)])
+    made.done("a", send)
     assert (made.where("ann"), made.move) == ("b", ("done", "arrived"))
 
 

@@ -108,8 +108,10 @@ def test_a_plan_and_its_moves_are_told_with_their_reasons(client: AppClient):
     assert (plan.status_code, plan.json()["states"]) == (201, {"adopting": 1, "refused": 1})
     adopt = instructions(client, "b")[-1]
     report(client, "b", outcomes=[{"number": adopt["number"], "ok": True}])
-    assert instructions(client, "a")[-1]["do"] == "send"
+    send = instructions(client, "a")[-1]
+    assert send["do"] == "send"
     report(client, "b", arrivals=[{"user": "ann", "version": adopt["version"]}])
+    report(client, "a", outcomes=[{"number": send["number"], "ok": True}])
     assert client.get("/users/ann").json()["broker"] == "b"
     shown = client.get(f"/plans/{plan.json()['id']}").json()
     assert [(one["cause"], one["state"], one["outcome"]) for one in shown["moves"]] == [
