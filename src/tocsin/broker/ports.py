@@ -179,7 +179,10 @@ class Residents(Protocol):
         ...
 
     async def send(self, user: str, version: int, to: BrokerInfo, ticket: str) -> None:
-        """Tell every session of ``user`` to move; returns when the last of them has left."""
+        """Tell every session of ``user`` to move, each with a ticket of its own like ``ticket``.
+
+        Returns when the last of them has left.
+        """
         ...
 
     async def release(self, user: str, version: int) -> None:

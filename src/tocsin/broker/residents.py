@@ -60,7 +60,7 @@ class LocalResidents:
         if held is None or held.version > version:
             return
         for session in list(held.sessions):
-            session.outlet.say(Move(to.name, to.url, ticket))
+            session.outlet.say(Move(to.name, to.url, self._core.admission.ticket_for(session.id, ticket)))
         while held.sessions:
             future = asyncio.get_running_loop().create_future()
             self._leaving.setdefault(user, []).append(future)

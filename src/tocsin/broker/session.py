@@ -16,11 +16,11 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
-from tocsin.broker.admission import Moved
+from tocsin.broker.admission import Admitted, Moved
 from tocsin.broker.follow import Follow
 from tocsin.broker.payloads import check_payload
 from tocsin.broker.requests import Requests
-from tocsin.broker.standing import stand_all
+from tocsin.broker.standing import Stood, stand_all
 from tocsin.broker.stream import Stream
 from tocsin.broker.users import Subscription, User
 from tocsin.errors import BadArgument, LimitExceeded, NotFound, TocsinError, Unauthenticated
@@ -225,8 +225,19 @@ class Session:
 
     async def login(self, message: Login, positions: Mapping[str, str]) -> None:
         """Let the client in, say welcome, and start what it follows. ``positions`` are by stream."""
-        self.id = check_name("session", message.session or uuid4().hex)
-        admitted = await self.core.admission.admit(message.token, message.ticket, self.id)
+        named = check_name("session", message.session) if message.session else None
+        admitted = await self.core.admission.admit(message.token, message.ticket, named)
+        self.id = named or (admitted.ticket and admitted.ticket.session) or uuid4().hex
+        try:
+            stood = await self._enter(message, admitted, positions)
+        except BaseException:
+            self.core.admission.unused(admitted)
+            raise
+        stood.start()
+        self.core.wheel.add(self._outlet, self._ends_at)
+
+    async def _enter(self, message: Login, admitted: Admitted, positions: Mapping[str, str]) -> Stood:
+        """Everything up to the welcome."""
         self.user = self.core.enter(self, admitted)
         self.principal = admitted.principal
         if admitted.is_peer:
@@ -249,8 +260,7 @@ class Session:
                 stood.refused,
             )
         )
-        stood.start()
-        self.core.wheel.add(self._outlet, self._ends_at)
+        return stood
 
     async def _subscribe(self, message: Subscribe) -> None:
         wanted = Wanted(message.id, message.target, message.position)

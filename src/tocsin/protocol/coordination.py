@@ -149,7 +149,10 @@ class Adopt(_Instruction, frozen=True, tag="adopt"):
 
 
 class Send(_Instruction, frozen=True, tag="send"):
-    """Tell every session of ``user`` to move to ``to`` with ``ticket``, and go on serving it meanwhile."""
+    """Tell every session of ``user`` to move to ``to``, and go on serving it meanwhile.
+
+    ``ticket`` is what their tickets are made of, one for each.
+    """
 
     user: str
     version: int

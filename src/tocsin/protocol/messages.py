@@ -44,7 +44,8 @@ class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 class Login(_Message, frozen=True, tag="login"):
-    """The first message. ``ticket`` as a placement or a ``move`` gave it; ``session`` is a name of its choice.
+    """The first message. ``ticket`` as a placement or a ``move`` gave it; ``session`` is a name of its choice, the
+    same after a ``move`` as before.
 
     ``subscriptions`` are those that the client holds; unknown ones are made, so a login restores what a
     broker that died had not yet told anybody.

@@ -2,7 +2,8 @@
 
 A ticket is a JSON Web Token signed with the system's secret, so that a broker checks it without asking:
 ``sub`` is the user, ``broker`` where it is good, ``ver`` the version of the assignment, ``jti`` its own
-number, by which a broker knows that it was used. It is signed with a key of its own that follows from the secret:
+number, by which a broker knows that it was used, and ``sid`` the session that alone may use it, where a broker
+gave it to one. It is signed with a key of its own that follows from the secret:
 otherwise it would be a token, too, without broker, number and use.
 """
 
@@ -26,10 +27,15 @@ class Ticket:
     version: int
     number: str
     ends_at: float
+    session: str | None = None
 
 
-def issue_ticket(secret: bytes, user: str, broker: str, version: int, number: str, ends_at: float) -> str:
+def issue_ticket(
+    secret: bytes, user: str, broker: str, version: int, number: str, ends_at: float, session: str | None = None
+) -> str:
     claims = {"sub": user, "broker": broker, "ver": version, "jti": number, "exp": int(ends_at)}
+    if session is not None:
+        claims["sid"] = session
     return jwt.encode(claims, _key(secret), algorithm=ALGORITHM)
 
 
@@ -45,9 +51,11 @@ def read_ticket(text: str, secret: bytes, *, leeway_s: float = 0.0) -> Ticket:
         raise Unauthenticated("the ticket has expired") from None
     except (jwt.InvalidTokenError, ValueError, OverflowError):
         raise Unauthenticated("the ticket is not one of this system") from None
-    if not (isinstance(broker, str) and isinstance(version, int) and isinstance(number, str)):
+    session = found.get("sid")
+    is_text = isinstance(broker, str) and isinstance(number, str) and isinstance(session, str | None)
+    if not (is_text and isinstance(version, int)):
         raise Unauthenticated("the ticket is not one of this system")
-    return Ticket(user, broker, version, number, float(ends_at))
+    return Ticket(user, broker, version, number, float(ends_at), session)
 
 
 def _key(secret: bytes) -> bytes:

@@ -24,8 +24,8 @@ class Door:
         return asyncio.run(self.admission.admit(token, ticket, session))
 
 
-def ticket(user="ann", broker="b1", version=3, number="n", ttl_s=60.0):
-    return issue_ticket(SECRET, user, broker, version, number, time.time() + ttl_s)
+def ticket(user="ann", broker="b1", version=3, number="n", ttl_s=60.0, session=None):
+    return issue_ticket(SECRET, user, broker, version, number, time.time() + ttl_s, session)
 
 
 def elsewhere(door, user="ann"):
@@ -36,7 +36,7 @@ def test_a_ticket_lets_in_without_asking():
     door = Door()
     elsewhere(door)
     admitted = door.admit(token_of("ann"), ticket())
-    assert (admitted.version, admitted.by_ticket, admitted.has_token) == (3, True, True)
+    assert (admitted.version, admitted.ticket is not None, admitted.has_token) == (3, True, True)
     alone = door.admit(None, ticket(number="n2"))
     assert (alone.principal.subject, alone.principal.capabilities, alone.has_token) == ("ann", (), False)
     assert alone.ends_at == pytest.approx(time.time() + 60, abs=2)
@@ -56,7 +56,7 @@ def test_a_ticket_that_does_not_count_leaves_the_token_to_count(bad):
     door = Door()
     door.users.enter("ann", 2)
     admitted = door.admit(token_of("ann"), bad)
-    assert (admitted.by_ticket, admitted.version) == (False, 2)
+    assert (admitted.ticket, admitted.version) == (None, 2)
 
 
 def test_a_ticket_alone_has_to_count():
@@ -64,9 +64,38 @@ def test_a_ticket_alone_has_to_count():
     with pytest.raises(Unauthenticated, match="for the broker"):
         door.admit(None, ticket(broker="b2"))
     door.admit(None, ticket())
+
+
+@pytest.mark.parametrize("session", ["s", "another of the user's", None])
+def test_a_ticket_lets_in_once_whatever_the_second_calls_itself(session):
+    door, shown = Door(), ticket()
+    door.admit(None, shown)
     with pytest.raises(Unauthenticated, match="used before"):
-        door.admit(None, ticket())
-    door.admit(None, ticket(), session="another of the user's")
+        door.admit(None, shown, session)
+    assert door.admit(token_of("ann"), shown, session).ticket is None, "the token decides"
+
+
+def test_a_ticket_of_a_move_is_for_its_session_alone():
+    door = Door()
+    phone, page = (door.admission.ticket_for(session, ticket()) for session in ("phone", "page"))
+    with pytest.raises(Unauthenticated, match="another session's"):
+        door.admit(None, phone, "thief")
+    assert door.admit(token_of("ann"), phone, "tablet").ticket is None, "the token decides"
+    assert door.admit(None, phone, "phone").version == 3
+    assert door.admit(None, page, None).ticket.session == "page", "who has no name gets the ticket's"
+    for used, session in ((phone, "phone"), (page, "page")):
+        with pytest.raises(Unauthenticated, match="used before"):
+            door.admit(None, used, session)
+
+
+def test_whoever_was_not_welcomed_may_come_again_with_its_ticket():
+    door, shown = Door(), ticket(session="phone")
+    door.admission.unused(door.admit(None, shown, "phone"))
+    door.admit(None, shown, "phone")
+
+
+def test_what_is_no_ticket_is_handed_on_as_it_is():
+    assert Door().admission.ticket_for("phone", "nonsense") == "nonsense"
 
 
 def test_who_is_held_here_is_at_home_whatever_the_coordinator_would_say():

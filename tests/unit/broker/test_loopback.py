@@ -22,7 +22,6 @@ from tocsin.protocol.messages import (
     ListSubscriptions,
     Login,
     Logout,
-    Move,
     Notification,
     Ping,
     Pong,
@@ -36,7 +35,7 @@ from tocsin.protocol.messages import (
     Welcome,
 )
 from tocsin.protocol.targets import TopicTarget
-from tocsin.protocol.tickets import issue_ticket
+from tocsin.protocol.tickets import issue_ticket, read_ticket
 
 
 async def payloads(client, count):
@@ -373,20 +372,35 @@ def test_while_the_coordinator_is_away_everyone_with_a_token_is_let_in():
     run(scenario)
 
 
-def test_a_ticket_is_good_once_for_a_session_and_each_that_confirms_has_arrived():
+def test_a_ticket_is_good_once_and_each_session_that_confirms_has_arrived():
     async def scenario():
         async with world() as w, w.client() as phone, w.client() as page, w.client() as thief:
             await w.residents.adopt("ann", 3, [topic("news")])
             ticket = ticket_of("ann", version=3)
             assert [s.id for s in (await phone.ask(Login(1, ticket=ticket, session="phone"))).subscriptions] == ["news"]
             assert isinstance(await page.ask(Login(1, token_of("ann"), ticket, "page")), Welcome)
-            await thief.say(Login(1, ticket=ticket, session="phone"))
+            await thief.say(Login(1, ticket=ticket, session="tablet"))
             assert await closed(thief) == 4400
             assert isinstance(await phone.ask(Confirm(2)), Done)
             assert w.directory.arrivals == [("ann", 3)]
             await page.ask(Confirm(2))
             assert w.directory.arrivals == [("ann", 3)] * 2
             assert (await phone.ask(Subscribe(3, "x", TopicTarget("x")))).code == "forbidden"
+
+    run(scenario)
+
+
+def test_a_login_that_was_cut_before_its_welcome_has_not_used_its_ticket():
+    async def scenario():
+        async with world() as w, w.client() as cut, w.client() as again:
+            ticket, login = ticket_of("ann"), {"session": "phone", "subscriptions": [topic("news")]}
+            attaching = w.topics.hold_attaching()
+            await cut.say(Login(1, token_of("ann"), ticket, **login))
+            await eventually(lambda: "ann" in w.core.users)
+            await cut.socket.close()
+            await eventually(lambda: not w.core.users.get("ann") or not w.core.users["ann"].sessions)
+            attaching.set()
+            assert isinstance(await again.ask(Login(1, ticket=ticket, session="phone")), Welcome)
 
     run(scenario)
 
@@ -543,8 +557,14 @@ def test_send_tells_every_session_and_ends_when_they_left():
         async with world() as w, w.client() as phone, w.client() as page:
             await phone.login("ann", topic("news"))
             await page.login("ann")
-            sending = asyncio.create_task(w.residents.send("ann", 2, BrokerInfo("b2", "http://b2:1"), "T"))
-            assert await phone.next() == await page.next() == Move("b2", "http://b2:1", "T")
+            ticket = ticket_of("ann", 2, "b2")
+            sending = asyncio.create_task(w.residents.send("ann", 2, BrokerInfo("b2", "http://b2:1"), ticket))
+            moves = [await phone.next(), await page.next()]
+            assert {(move.broker, move.url) for move in moves} == {("b2", "http://b2:1")}
+            tickets = [read_ticket(move.ticket, SECRET) for move in moves]
+            assert [(one.user, one.broker, one.version) for one in tickets] == [("ann", "b2", 2)] * 2
+            assert [one.session for one in tickets] == [s.id for s in w.core.users["ann"].sessions]
+            assert tickets[0].number != tickets[1].number
             w.topics.put("news", b"1")
             assert await payloads(phone, 1) == [b"1"]
             await phone.socket.close()

@@ -1,4 +1,5 @@
 import time
+from typing import Any
 
 import jwt
 import pytest
@@ -10,8 +11,8 @@ from tocsin.tokens import mint, verify
 SECRET, OTHER = b"a secret of at least thirty-two bytes", b"another secret of thirty-two bytes and more"
 
 
-def ticket(ttl_s: float = 60, secret: bytes = SECRET) -> str:
-    return issue_ticket(secret, "ann", "north", 7, "n1", time.time() + ttl_s)
+def ticket(ttl_s: float = 60, secret: bytes = SECRET, session: str | None = None) -> str:
+    return issue_ticket(secret, "ann", "north", 7, "n1", time.time() + ttl_s, session)
 
 
 def test_a_ticket_says_who_where_and_under_which_version():
@@ -19,6 +20,11 @@ def test_a_ticket_says_who_where_and_under_which_version():
     assert read_ticket(issue_ticket(SECRET, "ann", "north", 7, "n1", ends_at), SECRET) == Ticket(
         "ann", "north", 7, "n1", ends_at
     )
+
+
+def test_a_ticket_may_name_the_session_that_it_is_for():
+    assert read_ticket(ticket(session="phone"), SECRET).session == "phone"
+    assert read_ticket(ticket(), SECRET).session is None
 
 
 @pytest.mark.parametrize(
@@ -41,9 +47,10 @@ def test_what_is_no_ticket_is_refused(text: str, said: str):
         read_ticket(text, SECRET)
 
 
-def test_claims_of_other_types_are_refused():
+@pytest.mark.parametrize("claims", [(1, "x", "n1", 2**40), ("north", 7, "n1", 2**40, 5)])
+def test_claims_of_other_types_are_refused(claims: tuple[Any, ...]):
     with pytest.raises(Unauthenticated, match="not one of this system"):
-        read_ticket(issue_ticket(SECRET, "ann", 1, "x", "n1", 2**40), SECRET)  # type: ignore[arg-type]
+        read_ticket(issue_ticket(SECRET, "ann", *claims), SECRET)
 
 
 def test_a_ticket_is_no_token():
