@@ -24,7 +24,7 @@ from tocsin.broker.hub import Hub
 from tocsin.broker.ports import Page
 from tocsin.broker.stream import Outlet, Stream
 from tocsin.errors import BadArgument, NotFound, Refused, TocsinError
-from tocsin.protocol.messages import AHEAD, Gap, Hole
+from tocsin.protocol.messages import Gap, Hole
 
 Replay = Callable[[Stream, str], Awaitable[Page]]
 """The stream's past after a position, up to where it stands now."""
@@ -79,12 +79,10 @@ class Follow:
         self.sent = self.cursor = max(self.cursor, page.through)
         return True
 
-    def turn_back(self) -> Gap:
-        """The client stands where its stream never was: it goes on from here, and the gap that it is told says so."""
+    def turn_back(self) -> None:
+        """The client stands where its stream never was: it goes on from here once this is started again."""
         self.stop()
-        hole = Hole(self.cursor, self.stream.position, None)
         self.sent = self.cursor = self.stream.position
-        return Gap(self.stream.name, [hole], AHEAD)
 
     def start(self, replay: Replay, first: Page | None, retry_s: float) -> None:
         """Send what ``first`` has, then the rest, then live."""

@@ -17,7 +17,7 @@ from tocsin.broker.ports import Page
 from tocsin.broker.stream import Stream
 from tocsin.broker.users import Subscription
 from tocsin.errors import NotFound, TocsinError
-from tocsin.protocol.messages import Gap, Refusal, Standing, Wanted
+from tocsin.protocol.messages import AHEAD, Gap, Hole, Refusal, Standing, Wanted
 
 if TYPE_CHECKING:
     from tocsin.broker.session import Session
@@ -28,20 +28,26 @@ _PAGES = 3  # of the past that are read before the answer, while they have nothi
 
 @dataclass(slots=True)
 class Stood:
-    """``turned`` are streams that have never been where the client stands; of the ``unsure`` nobody could tell."""
+    """``starts`` are where the client's subscriptions stand, by id; ``furthest`` is the last of them on each stream.
+
+    ``turned`` are streams that have never been as far as that; of the ``unsure`` nobody could tell.
+    """
 
     session: Session
+    starts: dict[str, str] = field(default_factory=dict)
+    furthest: dict[Stream, str] = field(default_factory=dict)
     begun: dict[Stream, tuple[Follow, Page | None]] = field(default_factory=dict)
-    turned: dict[Stream, Gap] = field(default_factory=dict)
+    turned: list[Stream] = field(default_factory=list)
     unsure: list[Stream] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
     errors: list[TocsinError] = field(default_factory=list)
 
     def standing(self, subscription: Subscription) -> Standing:
-        follow, page = self.begun.get(subscription.stream, (None, None))
-        is_recovered = (page is None or page.gap is None) and subscription.stream not in self.turned
-        position = follow.sent if follow else self.session.follows[subscription.stream].position
-        return Standing(subscription.id, subscription.target, subscription.stream.name, position, is_recovered)
+        stream = subscription.stream
+        follow, page = self.begun.get(stream, (self.session.follows[stream], None))
+        is_turned = stream in self.turned and self.starts.get(subscription.id, "") > follow.position
+        is_recovered = (page is None or page.gap is None) and not is_turned
+        return Standing(subscription.id, subscription.target, stream.name, follow.position, is_recovered)
 
     def refuse(self, wanted: Wanted, error: TocsinError) -> None:
         self.errors.append(error)
@@ -49,38 +55,57 @@ class Stood:
 
     def start(self) -> None:
         """Begin to send, after the answer. What was ended meanwhile is passed over."""
-        core = self.session.core
-        for stream, (follow, page) in self.begun.items():
-            if self.is_current(follow):
-                if stream in self.turned:
-                    self.session.outlet.say(self.turned[stream])
-                follow.start(core.holding.replay, page, core.settings.retry_pause)
+        for stream in self.turned:
+            self._tell_ahead(stream)
+        for follow, page in self.begun.values():
+            if self.following(follow.stream) is follow:
+                self._start(follow, page)
         for stream in self.unsure:
-            core.tasks.spawn(self._ask_again(self.begun[stream][0]))
+            self.session.core.tasks.spawn(self._ask_again(stream))
 
-    def is_current(self, follow: Follow) -> bool:
-        return self.session.follows.get(follow.stream) is follow and not self.session.outlet.is_over
+    def following(self, stream: Stream) -> Follow | None:
+        return None if self.session.outlet.is_over else self.session.follows.get(stream)
 
-    def turn_back(self, follow: Follow) -> Gap:
-        """The client goes on where its stream stands; so does whoever comes for its user without a position."""
-        gap = follow.turn_back()
+    def turn_back(self, follow: Follow) -> bool:
+        """Whether ``follow`` itself was where its stream never was, and has to be started where that is.
+
+        Whoever comes for the user without a position goes on there, too.
+        """
+        stream, is_ahead = follow.stream, follow.is_ahead
+        if is_ahead:
+            follow.turn_back()
         for subscription in self.session.subscriptions.values():
-            if subscription.stream is follow.stream:
-                subscription.acked = min(subscription.acked, follow.sent)
+            if subscription.stream is stream:
+                subscription.acked = min(subscription.acked, stream.position)
         self.session.core.meters.gaps += 1
-        return gap
+        return is_ahead
 
-    async def _ask_again(self, follow: Follow) -> None:
-        """Find out, once somebody can tell, whether the client stands where its stream has never been."""
+    def _start(self, follow: Follow, page: Page | None = None) -> None:
         core = self.session.core
-        while self.is_current(follow) and follow.is_ahead:
-            is_beyond = await _is_beyond(self.session, follow)
+        follow.start(core.holding.replay, page, core.settings.retry_pause)
+
+    def _tell_ahead(self, stream: Stream) -> None:
+        """Lead whoever stands beyond back to where the session is, after what goes out up to there."""
+        follow = self.following(stream)
+        if follow is not None:
+            self.session.core.hub.flush()
+            hole = Hole(self.furthest[stream], follow.position, None)
+            self.session.outlet.say(Gap(stream.name, [hole], AHEAD))
+
+    async def _ask_again(self, stream: Stream) -> None:
+        """Find out, once somebody can tell, whether the client stands where its stream has never been."""
+        position = self.furthest[stream]
+        while self.following(stream) and position > stream.position:
+            is_beyond = await _is_beyond(self.session, stream, position)
             if is_beyond is None:
-                await asyncio.sleep(core.settings.retry_pause)
+                await asyncio.sleep(self.session.core.settings.retry_pause)
                 continue
-            if is_beyond and self.is_current(follow):
-                self.session.outlet.say(self.turn_back(follow))
-                follow.start(core.holding.replay, None, core.settings.retry_pause)
+            follow = self.following(stream)
+            if is_beyond and follow is not None:
+                was_ahead = self.turn_back(follow)
+                self._tell_ahead(stream)
+                if was_ahead:
+                    self._start(follow)
             return
 
 
@@ -107,9 +132,11 @@ async def stand_all(
         else:
             session.subscriptions[result.id] = result
             position = one.position or positions.get(result.stream.name) or result.acked
+            stood.starts[result.id] = position
             starts[result.stream] = min(position, starts.get(result.stream, position))
+            stood.furthest[result.stream] = max(position, stood.furthest.get(result.stream, position))
     _begin(session, stood, starts)
-    await asyncio.gather(*(_look_back(stood, stream) for stream in stood.begun))
+    await asyncio.gather(*(_look_around(stood, stream) for stream in starts))
     return stood
 
 
@@ -126,11 +153,16 @@ def _begin(session: Session, stood: Stood, starts: Mapping[Stream, str]) -> None
         stood.begun[stream] = (follow, None)
 
 
+async def _look_around(stood: Stood, stream: Stream) -> None:
+    if stood.furthest[stream] > stream.position and not stood.session.is_peer and stood.following(stream):
+        await _look_ahead(stood, stream)
+    if stream in stood.begun:
+        await _look_back(stood, stream)
+
+
 async def _look_back(stood: Stood, stream: Stream) -> None:
     """Read the first of the past that has something, so that the answer can say whether all of it is there."""
     follow, _ = stood.begun[stream]
-    if follow.is_ahead and not stood.session.is_peer:
-        await _look_ahead(stood, follow)
     stands = follow.sent
     for _ in range(_PAGES):
         if not follow.needs_page:
@@ -145,19 +177,22 @@ async def _look_back(stood: Stood, stream: Stream) -> None:
             return
 
 
-async def _look_ahead(stood: Stood, follow: Follow) -> None:
+async def _look_ahead(stood: Stood, stream: Stream) -> None:
     """Find out whether the client is ahead of this broker alone, or stands where its stream has never been."""
-    is_beyond = await _is_beyond(stood.session, follow)
-    if is_beyond:
-        stood.turned[follow.stream] = stood.turn_back(follow)
-    elif is_beyond is None:
-        stood.unsure.append(follow.stream)
+    is_beyond = await _is_beyond(stood.session, stream, stood.furthest[stream])
+    if is_beyond is None:
+        stood.unsure.append(stream)
+    follow = stood.following(stream)
+    if is_beyond and follow is not None:
+        stood.turned.append(stream)
+        if stood.turn_back(follow):
+            stood.begun[stream] = (follow, None)
 
 
-async def _is_beyond(session: Session, follow: Follow) -> bool | None:
+async def _is_beyond(session: Session, stream: Stream, position: str) -> bool | None:
     """As upstream says; None where it cannot be told now."""
     try:
-        return await session.core.holding.is_beyond(follow.stream, follow.cursor)
+        return await session.core.holding.is_beyond(stream, position)
     except TocsinError as error:
-        log.info("whether %s has been at %s cannot be told now: %s", follow.stream.name, follow.cursor, error)
+        log.info("whether %s has been at %s cannot be told now: %s", stream.name, position, error)
         return None

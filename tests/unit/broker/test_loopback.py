@@ -245,6 +245,90 @@ def test_where_nobody_can_tell_at_login_one_is_put_back_later():
     run(scenario)
 
 
+def test_one_who_says_only_after_its_login_where_it_stands_is_put_back_too():
+    """Its session follows the stream by then, for its user holds it."""
+
+    async def scenario():
+        async with world() as w, w.client() as phone, w.client() as ann:
+            await phone.login("ann", topic("news"))
+            w.topics.put("news", b"1")
+            await payloads(phone, 1)
+            await ann.login("ann")
+            await payloads(ann, 1)
+            answer = await ann.ask(Subscribe(2, "news", TopicTarget("news"), place(7)))
+            assert (answer.subscription.position, answer.subscription.recovered) == (place(1), False)
+            assert await ann.next() == Gap("topic:news", [Hole(place(7), place(1), None)], "ahead")
+            w.topics.put("news", b"2")
+            assert await payloads(ann, 1) == await payloads(phone, 1) == [b"2"]
+
+    run(scenario)
+
+
+def test_where_nobody_can_tell_one_who_says_so_after_its_login_is_put_back_later():
+    async def scenario():
+        async with world() as w, w.client() as ann:
+            await ann.login("ann", topic("news"))
+            w.topics.is_away = True
+            answer = await ann.ask(Subscribe(2, "news", TopicTarget("news"), place(7)))
+            assert (answer.subscription.position, answer.subscription.recovered) == (place(0), True)
+            w.topics.put("news", b"1")
+            assert await payloads(ann, 1) == [b"1"]
+            w.topics.is_away = False
+            assert await ann.next() == Gap("topic:news", [Hole(place(7), place(1), None)], "ahead")
+            w.topics.put("news", b"2")
+            assert await payloads(ann, 1) == [b"2"]
+
+    run(scenario)
+
+
+def test_of_two_subscriptions_of_a_stream_only_the_one_that_is_ahead_is_put_back():
+    async def scenario():
+        async with world() as w, w.client() as keeper, w.client() as ann:
+            await keeper.login("keeper", topic("news"))
+            for number in range(1, 4):
+                w.topics.put("news", b"%d" % number)
+            welcome = await ann.login("ann", topic("news", position=place(1)), topic("news", "mad", place(7)))
+            assert {s.id: (s.position, s.recovered) for s in welcome.subscriptions} == {
+                "news": (place(1), True),
+                "mad": (place(1), False),
+            }
+            assert await ann.next() == Gap("topic:news", [Hole(place(7), place(1), None)], "ahead")
+            assert await payloads(ann, 2) == [b"2", b"3"]
+            w.topics.put("news", b"4")
+            assert await payloads(ann, 1) == [b"4"]
+
+    run(scenario)
+
+
+def test_one_who_is_put_back_gets_what_waits_for_the_tick_before_it_is_told():
+    async def scenario():
+        async with world(tick=0.2) as w, w.client() as ann:
+            await ann.login("ann", topic("news"))
+            w.topics.put("news", b"1")
+            await payloads(ann, 1)
+            w.topics.put("news", b"2")
+            answer = await ann.ask(Subscribe(2, "mad", TopicTarget("news"), place(7)))
+            assert isinstance(answer, Subscribed)
+            assert await payloads(ann, 1) == [b"2"]
+            assert await ann.next() == Gap("topic:news", [Hole(place(7), place(2), None)], "ahead")
+
+    run(scenario)
+
+
+def test_one_whose_stream_is_followed_from_beyond_is_put_back_with_it():
+    async def scenario():
+        async with world() as w, w.client() as ann:
+            w.topics.elsewhere = place(2)
+            await ann.login("ann", topic("news", position=place(2)))
+            answer = await ann.ask(Subscribe(2, "mad", TopicTarget("news"), place(7)))
+            assert (answer.subscription.position, answer.subscription.recovered) == (place(0), False)
+            assert await ann.next() == Gap("topic:news", [Hole(place(7), place(0), None)], "ahead")
+            w.topics.put("news", b"1")
+            assert await payloads(ann, 1) == [b"1"]
+
+    run(scenario)
+
+
 def test_a_second_subscription_of_a_stream_may_begin_earlier():
     async def scenario():
         async with world() as w, w.client() as ann:
