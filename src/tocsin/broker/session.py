@@ -247,7 +247,8 @@ class Session:
         held = {s.id: Wanted(s.id, s.target) for s in self.user.subscriptions.values()}
         wanted = list((held | brought).values())
         self._outlet.check_room(one.target for one in wanted)
-        stood = await stand_all(self, wanted, positions, is_trusted=not admitted.has_token)
+        unasked = held.keys() - brought.keys()
+        stood = await stand_all(self, wanted, positions, is_trusted=not admitted.has_token, unasked=unasked)
         standings = [stood.standing(s) for s in self.subscriptions.values()]
         self._outlet.say(
             Welcome(
@@ -312,7 +313,8 @@ class Session:
 
     async def _logout(self, message: Logout) -> None:
         if message.forget:
-            await self.core.subscribing.unsubscribe(self._known, self._known.subscriptions, self)
+            user = self._known
+            await self.core.subscribing.unsubscribe(user, {*user.subscriptions, *user.making}, self)
         self._outlet.say(Done(message.request))
         self._outlet.end(LOGGED_OUT)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -110,23 +110,36 @@ class Stood:
 
 
 async def stand_all(
-    session: Session, wanted: Sequence[Wanted], positions: Mapping[str, str], *, is_trusted: bool
+    session: Session,
+    wanted: Sequence[Wanted],
+    positions: Mapping[str, str],
+    *,
+    is_trusted: bool,
+    unasked: Collection[str] = (),
 ) -> Stood:
-    """Make ``wanted`` stand. ``is_trusted`` where what the user holds already needs no check."""
+    """Make ``wanted`` stand. ``is_trusted`` where what the user holds already needs no check.
+
+    ``unasked`` are those that the user holds and the client did not name: one that ends meanwhile is not made again.
+    """
     stood = Stood(session)
     user, principal = session.user, session.principal
     assert user is not None
     assert principal is not None
     found = await asyncio.gather(
-        *(session.core.subscribing.subscribe(user, w, principal, is_trusted=is_trusted) for w in wanted),
+        *(
+            session.core.subscribing.subscribe(user, w, principal, is_trusted=is_trusted, may_make=w.id not in unasked)
+            for w in wanted
+        ),
         return_exceptions=True,
     )
     starts: dict[Stream, str] = {}
     for one, result in zip(wanted, found, strict=True):
+        if isinstance(result, BaseException) and not isinstance(result, TocsinError):
+            raise result
+        if one.id in unasked and not user.holds(one):
+            continue  # it was ended meanwhile, and the client did not ask for it
         if isinstance(result, TocsinError):
             stood.refuse(one, result)
-        elif isinstance(result, BaseException):
-            raise result
         elif user.subscriptions.get(result.id) is not result:
             stood.refuse(one, NotFound("subscription", one.id))  # it was ended meanwhile
         else:

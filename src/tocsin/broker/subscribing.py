@@ -14,8 +14,8 @@ from tocsin.broker.holding import Holding
 from tocsin.broker.ports import Directory
 from tocsin.broker.stream import Stream
 from tocsin.broker.tasks import Tasks
-from tocsin.broker.users import Subscription, User, Users
-from tocsin.errors import AlreadyExists, LimitExceeded, Refused, TocsinError, Unavailable
+from tocsin.broker.users import Making, Subscription, User, Users
+from tocsin.errors import AlreadyExists, LimitExceeded, NotFound, Refused, TocsinError, Unavailable
 from tocsin.protocol.messages import Ended, Wanted
 from tocsin.protocol.names import check_name
 from tocsin.protocol.targets import target_key
@@ -35,30 +35,45 @@ class Subscribing:
         self._max_subscriptions, self._tasks = max_subscriptions, tasks
 
     async def subscribe(
-        self, user: User, wanted: Wanted, principal: Principal | None, *, is_trusted: bool = False
+        self,
+        user: User,
+        wanted: Wanted,
+        principal: Principal | None,
+        *,
+        is_trusted: bool = False,
+        may_make: bool = True,
     ) -> Subscription:
         """Make ``wanted`` one of the user's, durably. Repeating it is harmless.
 
         ``principal`` is asked whether it may, save where it ``is_trusted`` with what the user holds already; without
-        one, the coordinator asks.
+        one, the coordinator asks. Where it ``may_make`` none, what has ended meanwhile is NotFound. One that is ended
+        while it is made is given too, though nobody holds it.
         """
         key = target_key(wanted.target)
-        held = user.subscriptions.get(check_name("subscription", wanted.id))
-        if held is not None and held.key != key:
-            raise AlreadyExists("subscription", wanted.id, "end it first or choose another id")
+        held = _known(user, check_name("subscription", wanted.id), key)
         if principal is not None and not (is_trusted and held is not None):
             await self._holding.upstream(wanted.target).check(wanted.target, principal, wanted.position)
-        held = user.subscriptions.get(wanted.id) or await self._hold(user, wanted, key)
-        if not held.is_kept and not user.is_peer and principal is not None:
-            await self._keep(user, held)
-        held.is_kept = True
+        held = _known(user, wanted.id, key)  # again: other sessions have gone on meanwhile
+        if held is None and not may_make:
+            raise NotFound("subscription", wanted.id)
+        held = held or await self._hold(user, wanted, key)
+        if user.subscriptions.get(wanted.id) is held:
+            if not held.is_kept and not user.is_peer and principal is not None:
+                await self._keep(user, held)
+            held.is_kept = True
         return held
 
     async def unsubscribe(self, user: User, ids: Iterable[str], by: Session) -> None:
-        """End these, all at once, and tell the user's other sessions; harmless where there are none."""
+        """End these, all at once, and tell the user's other sessions; harmless where there are none.
+
+        Those that are not held may be durable, and in the making here: the user was placed here just now.
+        """
         reason = "another session of the user ended it"
-        taken = [self._taken(user, id, Ended(id, "unsubscribed", reason), by) for id in list(ids)]
-        await self._tasks.finish(self._end_all(user, [one for one in taken if one is not None]))
+        names = [check_name("subscription", id) for id in ids]
+        for making in [user.making.pop(id) for id in names if id in user.making]:
+            making.is_ended = True
+        taken = [(id, self._taken(user, id, Ended(id, "unsubscribed", reason), by)) for id in names]
+        await self._tasks.finish(self._end_all(user, taken))
 
     def end_stream(self, stream: Stream, code: str, detail: str) -> None:
         """End every subscription that ``stream`` serves, those of offline users too, and tell whoever is online."""
@@ -67,7 +82,7 @@ class Subscribing:
             for id in [s.id for s in user.subscriptions.values() if s.stream is stream]:
                 subscription = self._taken(user, id, Ended(id, code, detail))
                 if subscription is not None:
-                    self._tasks.spawn(self._end(user, subscription))
+                    self._tasks.spawn(self._end(user, id, subscription))
 
     async def recheck(self, session: Session, principal: Principal) -> None:
         """Let a session keep only what its new ``principal`` may follow; other sessions of the user keep theirs."""
@@ -92,39 +107,43 @@ class Subscribing:
             self._users.changed(user)
         return subscription
 
-    async def _end_all(self, user: User, subscriptions: Sequence[Subscription]) -> None:
-        ended = await asyncio.gather(*(self._end(user, one) for one in subscriptions), return_exceptions=True)
+    async def _end_all(self, user: User, taken: Sequence[tuple[str, Subscription | None]]) -> None:
+        ended = await asyncio.gather(*(self._end(user, id, one) for id, one in taken), return_exceptions=True)
         for problem in ended:
             if isinstance(problem, BaseException):
                 raise problem
 
-    async def _end(self, user: User, subscription: Subscription) -> None:
+    async def _end(self, user: User, id: str, subscription: Subscription | None) -> None:
         try:
             if not user.is_peer:
-                await self._directory.drop(user.name, subscription.id)
+                await self._directory.drop(user.name, id)
         finally:
-            await self._holding.let_go(subscription.stream, subscription.target)
+            if subscription is not None:
+                await self._holding.let_go(subscription.stream, subscription.target)
 
     async def _hold(self, user: User, wanted: Wanted, key: str) -> Subscription:
         self._check_room(user, len(user.making) + (wanted.id not in user.making))
-        user.making.add(wanted.id)
+        making = user.making.setdefault(wanted.id, Making())
+        making.count += 1
         try:
-            return await self._held(user, wanted, key)
+            return await self._held(user, wanted, key, making)
         finally:
-            user.making.discard(wanted.id)
+            making.count -= 1
+            if not making.count and user.making.get(wanted.id) is making:
+                del user.making[wanted.id]
 
-    async def _held(self, user: User, wanted: Wanted, key: str) -> Subscription:
+    async def _held(self, user: User, wanted: Wanted, key: str, making: Making) -> Subscription:
         stream = await self._holding.hold(wanted.target)
-        known = user.subscriptions.get(wanted.id)
         try:
-            self._check_room(user, 0 if known else 1)
+            known = _known(user, wanted.id, key)
+            self._check_room(user, 0 if known or making.is_ended else 1)
         except TocsinError:
             await self._holding.let_go(stream, wanted.target)
             raise
-        if known is not None:  # another session was quicker
+        made = known or Subscription(wanted.id, wanted.target, key, stream, wanted.position or stream.position)
+        if known is not None or making.is_ended:  # another session was quicker
             await self._holding.let_go(stream, wanted.target)
-            return known
-        made = Subscription(wanted.id, wanted.target, key, stream, wanted.position or stream.position)
+            return made
         user.subscriptions[wanted.id] = made
         self._users.changed(user)
         return made
@@ -147,3 +166,11 @@ class Subscribing:
             raise Unavailable(f"{user.name!r} was placed elsewhere meanwhile")
         if len(user.subscriptions) + more > self._max_subscriptions:
             raise LimitExceeded("subscriptions of one user", self._max_subscriptions)
+
+
+def _known(user: User, id: str, key: str) -> Subscription | None:
+    """What the user holds by this id; AlreadyExists where that is another target."""
+    known = user.subscriptions.get(id)
+    if known is not None and known.key != key:
+        raise AlreadyExists("subscription", id, "end it first or choose another id")
+    return known

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tocsin.broker.stream import Stream
 from tocsin.protocol.messages import Wanted
-from tocsin.protocol.targets import Target
+from tocsin.protocol.targets import Target, target_key
 
 if TYPE_CHECKING:
     from tocsin.broker.session import Session
@@ -25,6 +25,15 @@ class Subscription:
         return Wanted(self.id, self.target, self.acked)
 
 
+class Making:
+    """A subscription that is not held yet. ``count`` are making it; ``is_ended`` where somebody ended it meanwhile."""
+
+    __slots__ = ("count", "is_ended")
+
+    def __init__(self) -> None:
+        self.count, self.is_ended = 0, False
+
+
 class User:
     """``version`` is that of its assignment here, 0 where nobody told. A peer lives as long as its connection."""
 
@@ -34,8 +43,12 @@ class User:
         self.name, self.version, self.is_peer = name, version, is_peer
         self.adoptions = 0  # under way
         self.subscriptions: dict[str, Subscription] = {}
-        self.making: set[str] = set()  # ids of subscriptions that are not held yet
+        self.making: dict[str, Making] = {}  # by the subscription's id
         self.sessions: list[Session] = []
+
+    def holds(self, wanted: Wanted) -> bool:
+        held = self.subscriptions.get(wanted.id)
+        return held is not None and held.key == target_key(wanted.target)
 
     def streams(self) -> list[str]:
         """What it follows while it is online."""
