@@ -268,8 +268,9 @@ class Session:
         stood = await stand_all(self, [wanted], {}, is_trusted=False)
         if stood.errors:
             raise stood.errors[0]
-        if message.id not in self.subscriptions:
-            raise NotFound("subscription", message.id)  # another session of the user ended it meanwhile
+        if message.id not in self.subscriptions:  # another session of the user ended it meanwhile
+            stood.start()  # others of this session may share its stream
+            raise NotFound("subscription", message.id)
         self._outlet.say(Subscribed(message.request, stood.standing(self.subscriptions[message.id])))
         stood.start()
 
@@ -302,14 +303,15 @@ class Session:
                 self.core.directory.acknowledged(self.user.name, subscription.id, position)
 
     async def _refresh(self, token: str) -> None:
+        """Go on by a new token. Where it cannot be told what that allows, the old one counts, to its end."""
         principal = self.core.admission.principal(token)
         if principal.subject != self._known.name and not self.is_peer:
             raise Unauthenticated("the new token is of another user")
+        if not self.is_peer:
+            await self.core.subscribing.recheck(self, principal)
         self.principal = principal
         self._ends_at = self.core.monotonic_of(self.core.admission.ends_at(principal))
         self.core.wheel.add(self._outlet, self._ends_at)
-        if not self.is_peer:
-            await self.core.subscribing.recheck(self, principal)
 
     async def _logout(self, message: Logout) -> None:
         if message.forget:

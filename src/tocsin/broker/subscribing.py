@@ -85,12 +85,19 @@ class Subscribing:
                     self._tasks.spawn(self._end(user, id, subscription))
 
     async def recheck(self, session: Session, principal: Principal) -> None:
-        """Let a session keep only what its new ``principal`` may follow; other sessions of the user keep theirs."""
-        for subscription in list(session.subscriptions.values()):
-            try:
-                await self._holding.upstream(subscription.target).check(subscription.target, principal)
-            except Refused as refused:
-                session.lose(subscription, Ended(subscription.id, refused.code, str(refused)))
+        """Let a session keep only what its new ``principal`` may follow; other sessions of the user keep theirs.
+
+        All are asked about; raises the first error where some could not be told.
+        """
+        subscriptions = list(session.subscriptions.values())
+        checks = (self._holding.upstream(s.target).check(s.target, principal) for s in subscriptions)
+        problems = dict(zip(subscriptions, await asyncio.gather(*checks, return_exceptions=True), strict=True))
+        for subscription, problem in problems.items():
+            if isinstance(problem, Refused):
+                session.lose(subscription, Ended(subscription.id, problem.code, str(problem)))
+        for problem in problems.values():
+            if isinstance(problem, BaseException) and not isinstance(problem, Refused):
+                raise problem
 
     async def let_go_all(self, user: User) -> None:
         """Hold nothing for ``user`` any more, without ending its subscriptions."""

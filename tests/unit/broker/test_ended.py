@@ -1,10 +1,13 @@
 """Subscriptions that end though their client did not end them."""
 
+import asyncio
+
 import pytest
 
-from broker_world import eventually, place, run, token_of, topic, world
+from broker_world import closed, eventually, place, run, token_of, topic, world
 from tocsin.broker.upstream.cluster import ClusterRefused
 from tocsin.errors import BadArgument, NotFound, TocsinError, Unavailable
+from tocsin.protocol.codes import BAD_TOKEN
 from tocsin.protocol.messages import (
     Done,
     Ended,
@@ -13,6 +16,7 @@ from tocsin.protocol.messages import (
     Refresh,
     Subscribe,
     Subscribed,
+    Subscriptions,
     Unsubscribe,
     Wanted,
 )
@@ -124,5 +128,78 @@ def test_what_may_be_held_later_is_not_ended_when_it_is_placed_here(wanted: Want
             del w.topics.refused[wanted.target.name]
             await w.residents.adopt("ann", 2, [wanted])
             assert [one.id for one in w.residents.subscriptions("ann")] == [wanted.id]
+
+    run(scenario)
+
+
+def test_a_refresh_that_cannot_be_checked_ends_what_is_refused_and_prolongs_nothing(monkeypatch):
+    async def scenario():
+        async with world(idle_timeout=10_000.0) as w, w.client() as ann:
+            await ann.login("ann", topic("pinned"), topic("secret"), topic("sport"))
+            check = w.topics.check
+
+            async def checked(target, principal, position=None):
+                if target.name == "pinned":
+                    raise Unavailable("the data cluster does not answer")
+                await check(target, principal, position)
+
+            monkeypatch.setattr(w.topics, "check", checked)
+            newer = token_of("ann", ["topic:pinned", "topic:sport"], 3600)
+            told = await ann.ask(Refresh(2, newer))
+            assert (type(told), told.id, told.code) == (Ended, "secret", "forbidden")
+            assert (await ann.next()).code == "unavailable"
+            w.topics.put("secret", b"1")
+            w.topics.put("sport", b"2")
+            assert (await ann.next()).stream == "topic:sport"
+            monkeypatch.undo()
+            assert isinstance(await ann.ask(Refresh(3, newer)), Done)
+            w.core.wheel.advance(w.core.now() + 1200)  # past the end of the first token
+            assert isinstance(await ann.ask(ListSubscriptions(4)), Subscriptions)
+
+    run(scenario)
+
+
+def test_a_session_whose_refresh_failed_ends_with_its_old_token(monkeypatch):
+    async def scenario():
+        async with world(idle_timeout=10_000.0) as w, w.client() as ann:
+            await ann.login("ann", topic("pinned"))
+
+            async def checked(target, principal, position=None):
+                raise Unavailable("the data cluster does not answer")
+
+            monkeypatch.setattr(w.topics, "check", checked)
+            assert (await ann.ask(Refresh(2, token_of("ann", ["topic:*"], 3600)))).code == "unavailable"
+            w.core.wheel.advance(w.core.now() + 1200)
+            assert await closed(ann) == BAD_TOKEN.number
+
+    run(scenario)
+
+
+def test_a_subscription_that_ends_while_it_is_made_leaves_another_of_its_stream_alive(monkeypatch):
+    """Its stream is followed anew from where it was to begin, for both."""
+
+    async def scenario():
+        async with world(cache_bytes=0) as w, w.client() as phone, w.client() as page:
+            await page.login("ann")
+            await phone.login("ann", topic("news"))
+            for number in range(3):
+                w.topics.put("news", b"%d" % number)
+            assert [(await phone.next()).through for _ in range(3)] == [place(1), place(2), place(3)]
+            may_replay, asked, replay = asyncio.Event(), asyncio.Event(), w.topics.replay
+
+            async def replayed(stream, after, through):
+                asked.set()
+                await may_replay.wait()
+                return await replay(stream, after, through)
+
+            monkeypatch.setattr(w.topics, "replay", replayed)
+            await phone.say(Subscribe(2, "early", TopicTarget("news"), place(1)))
+            await asked.wait()
+            assert isinstance(await page.ask(Unsubscribe(2, "early")), Done)
+            may_replay.set()
+            ended, failed = await phone.next(), await phone.next()
+            assert (type(ended), ended.id, type(failed), failed.code) == (Ended, "early", Failed, "not-found")
+            w.topics.put("news", b"3")
+            assert [(await phone.next()).through for _ in range(3)] == [place(2), place(3), place(4)]
 
     run(scenario)
