@@ -4,6 +4,7 @@ Rules kept here:
 
 * Nothing that a client asks waits for a coordinator that is known to be away: placements are then unknown, and
   what is to be kept durably is noted and handed in with the next report that is answered.
+* What is told of one subscription arrives in its order: nothing newer overtakes what is noted, or under way.
 * Changes of holdings and rates are told once; after a report that failed, the next one is full.
 * The outcome of an instruction (``obeying``) is reported until the coordinator has it.
 * A broker that starts while the coordinator is away asks other brokers who lives, so that it serves topics too.
@@ -20,8 +21,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tocsin.broker.coordinator_client import CoordinatorClient
+from tocsin.broker.gates import Gates
 from tocsin.broker.keeping import Keeper, NotKept
-from tocsin.broker.noted import Noted, pieces
+from tocsin.broker.noted import Key, Noted, pieces
 from tocsin.broker.obeying import Obeying
 from tocsin.broker.ports import Residents
 from tocsin.broker.tasks import Tasks
@@ -88,6 +90,8 @@ class Coordination:
         self._leaves_at: float | None = None
         self._interval_s = 1.0
         self._urgent, self._registered = asyncio.Event(), asyncio.Event()
+        self._answered = asyncio.Event()  # replaced with every report
+        self._words: Gates[Key] = Gates()
         self._tasks = Tasks("coordination")
         self._keeper = Keeper(client, options.keep_bytes, self._tasks)
         self._is_briefed = False
@@ -105,6 +109,7 @@ class Coordination:
                 await self._report(self._residents)
             except TocsinError as problem:
                 log.warning("the last report was not taken: %s", problem)
+        self._went_away()  # nobody waits for another
         await self._client.close()
 
     @property
@@ -159,16 +164,22 @@ class Coordination:
     async def _keep(self, kept: Kept) -> None:
         """Tell it now, or note it for later; what is newer takes the place of what was noted before."""
         key = (kept.user, kept.id)
-        if self._is_away:
-            self._noted.kept[key] = kept
-            return
-        try:
-            await self._keeper.tell(kept)
-        except Unavailable:
-            self._went_away()
-            self._noted.kept[key] = kept
-        else:
-            self._noted.kept.pop(key, None)
+        async with self._words.passed(key):
+            await self._until_taken(key)
+            if self._is_away:
+                self._noted.kept[key] = kept
+                return
+            try:
+                await self._keeper.tell(kept)
+            except Unavailable:
+                self._went_away()
+                self._noted.kept[key] = kept
+
+    async def _until_taken(self, key: Key) -> None:
+        """Returns when nothing older is noted that the coordinator, which is there, could be told after this."""
+        while key in self._noted.kept and not self._is_away:
+            self._urgent.set()
+            await self._answered.wait()
 
     def _leaves_in_s(self) -> float | None:
         return None if self._leaves_at is None else max(0.0, self._leaves_at - asyncio.get_running_loop().time())
@@ -239,6 +250,7 @@ class Coordination:
         else:
             self._is_full = True
             self._registered.clear()
+        self._wake()
         return answer.is_known
 
     async def _until_due(self) -> None:
@@ -256,6 +268,12 @@ class Coordination:
 
     def _went_away(self) -> None:
         self._is_away, self._is_full = True, True
+        self._wake()
+
+    def _wake(self) -> None:
+        """Whoever waits for a report to be answered looks again."""
+        answered, self._answered = self._answered, asyncio.Event()
+        answered.set()
 
     # --- obeying ------------------------------------------------------------------------------------------
 

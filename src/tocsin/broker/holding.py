@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
+from tocsin.broker.gates import Gates
 from tocsin.broker.hub import Hub
 from tocsin.broker.ports import Page, Upstream
 from tocsin.broker.stream import Holders, Stream
@@ -20,17 +19,11 @@ from tocsin.protocol.targets import ChannelTarget, Target, target_key
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class _Gate:
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    users: int = 0
-
-
 class Holding:
     def __init__(self, hub: Hub, channels: Upstream, topics: Upstream, max_replays: int) -> None:
         self._hub, self._channels, self._topics = hub, channels, topics
         self._by_key: dict[str, Stream] = {}
-        self._gates: dict[str, _Gate] = {}
+        self._gates: Gates[str] = Gates()
         self._replays = asyncio.Semaphore(max_replays)
 
     def upstream(self, target: Target) -> Upstream:
@@ -41,7 +34,7 @@ class Holding:
         key = target_key(target)
         stream = self._by_key.get(key)
         if stream is None or stream.holders[key].count == 0:
-            async with self._gate(key):
+            async with self._gates.passed(key):
                 stream = self._by_key.get(key) or await self._attach(key, target)
                 stream.holders[key].count += 1
         else:
@@ -53,7 +46,7 @@ class Holding:
         key = target_key(target)
         stream.holders[key].count -= 1
         if stream.holders[key].count == 0:
-            async with self._gate(key):
+            async with self._gates.passed(key):
                 if self._by_key.get(key) is stream and stream.holders[key].count == 0:
                     await self._detach(key, stream)
 
@@ -94,15 +87,3 @@ class Holding:
             await self.upstream(target).detach(target)
         except Exception as error:  # the upstream finds what nobody holds when it starts or tries again
             log.warning("%s could not be detached: %s", key, error)
-
-    @asynccontextmanager
-    async def _gate(self, key: str) -> AsyncIterator[None]:
-        gate = self._gates.setdefault(key, _Gate())
-        gate.users += 1
-        try:
-            async with gate.lock:
-                yield
-        finally:
-            gate.users -= 1
-            if not gate.users:
-                del self._gates[key]

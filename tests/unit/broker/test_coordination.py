@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import msgspec
+import pytest
 
 from tocsin.broker.coordination import Coordination, CoordinationOptions
 from tocsin.broker.coordinator_client import CoordinatorClient
@@ -54,6 +55,8 @@ class Coordinator(httpx.AsyncBaseTransport):
         self.registrations: list[Registration] = []
         self.reports: list[Report] = []
         self.kept: list[Sequence[Kept]] = []
+        self.words: list[Kept] = []  # as they came, by reports and at once
+        self.may_drop: asyncio.Event | None = None
         self.refuses: set[str] = set()
         self.queue: list[Instruction] = []
 
@@ -70,13 +73,18 @@ class Coordinator(httpx.AsyncBaseTransport):
             return _json(Instructions([i for i in self.queue if i.number > after]))
         if path.endswith("/report"):
             if self.is_known:
-                self.reports.append(msgspec.json.decode(body, type=Report))
+                report = msgspec.json.decode(body, type=Report)
+                if self.may_drop is not None and any(kept.wanted is None for kept in report.kept):
+                    await self.may_drop.wait()
+                self.reports.append(report)
+                self.words.extend(report.kept)
             return _json(Reported(self.is_known))
         if path.endswith("/placement"):
             return _json(Placement("ann", "b", "http://b", 3, "ticket", "nearest"))
         if path == "/subscriptions":
             kept = msgspec.json.decode(body, type=Keep).kept
             self.kept.append(kept)
+            self.words.extend(kept)
             refused = [NotKept(n, "limit-exceeded", f"no {k.id}") for n, k in enumerate(kept) if k.id in self.refuses]
             return _json(KeepAnswer(refused))
         self.registrations.append(msgspec.json.decode(body, type=Registration))
@@ -149,10 +157,12 @@ def run(story: Coroutine[Any, Any, None]) -> None:
 
 
 @asynccontextmanager
-async def linked(coordinator: Coordinator) -> AsyncIterator[tuple[Coordination, House]]:
+async def linked(
+    coordinator: Coordinator, report_bytes: int = REPORT_BYTES
+) -> AsyncIterator[tuple[Coordination, House]]:
     house = House()
     client = CoordinatorClient("http://coordinator", "a", lambda: "token", 1.0, 4, coordinator)
-    options = CoordinationOptions("life-1", 0.05, 0.005, 0.02, KEEP_BYTES, REPORT_BYTES, (1.0, 2.0), drain_s=20.0)
+    options = CoordinationOptions("life-1", 0.05, 0.005, 0.02, KEEP_BYTES, report_bytes, (1.0, 2.0), drain_s=20.0)
     link = Coordination(client, lambda: ME, house, options)
     link.start(house)
     try:
@@ -323,14 +333,102 @@ def test_what_is_told_of_a_subscription_arrives_in_its_order_and_requests_are_bo
         coordinator.refuses = {"gone"}
         async with linked(coordinator) as (link, _):
             await until(lambda: coordinator.reports)
-            long = [Wanted("s", TopicTarget(f"{n}" * 200), "p") for n in range(100, 180)]
-            steps = [step for one in long for step in (link.keep("ann", one), link.drop("ann", "s"))]
+            long = [Wanted(f"s{n}", TopicTarget(f"{n}" * 200), "p") for n in range(100, 180)]
+            steps = [step for one in long for step in (link.keep("ann", one), link.drop("ann", one.id))]
             await asyncio.gather(*steps, link.drop("ann", "gone"))
-            told = [kept.wanted for kept in itertools.chain(*coordinator.kept)]
-            assert told == [*(one for wanted in long for one in (wanted, None)), None]
+            for one in long:
+                assert [k.wanted for k in itertools.chain(*coordinator.kept) if k.id == one.id] == [one, None]
             sizes = [len(msgspec.json.encode(kept)) for kept in coordinator.kept]
             assert len(sizes) > 1
             assert max(sizes) < 2 * KEEP_BYTES
+
+    run(story())
+
+
+async def returning(coordinator: Coordinator, link: Coordination) -> asyncio.Event:
+    """A coordinator that has taken a part of a long report, and not yet that ann ended ``s``: not before the event."""
+    await link.keep("zoe", Wanted("other", TopicTarget("t" * 300)))
+    await link.drop("ann", "s")
+    coordinator.may_drop = asyncio.Event()
+    coordinator.is_away = False
+    await until(lambda: not link.is_away)
+    return coordinator.may_drop
+
+
+def test_nothing_overtakes_what_a_returning_coordinator_is_still_to_be_told() -> None:
+    async def story() -> None:
+        coordinator = Coordinator()
+        coordinator.is_away = True
+        async with linked(coordinator, report_bytes=200) as (link, _):
+            may_drop = await returning(coordinator, link)
+            words = [asyncio.create_task(one) for one in (link.keep("ann", NEWS), link.drop("ann", "s"))]
+            last = asyncio.create_task(link.keep("ann", NEWS))
+            await asyncio.sleep(0.05)
+            assert not any(word.done() for word in (*words, last))
+            may_drop.set()
+            await asyncio.gather(*words, last)
+            assert [k.wanted for k in coordinator.words if k.user == "ann"] == [None, NEWS, None, NEWS]
+            coordinator.words.clear()
+            await link.keep("ann", NEWS)
+            assert coordinator.words == [Kept("ann", "s", NEWS)]
+
+    run(story())
+
+
+def test_what_a_returning_coordinator_refuses_is_told_so() -> None:
+    async def story() -> None:
+        coordinator = Coordinator()
+        coordinator.is_away, coordinator.refuses = True, {"s"}
+        async with linked(coordinator, report_bytes=200) as (link, _):
+            (await returning(coordinator, link)).set()
+            with pytest.raises(TocsinError, match="no s"):
+                await link.keep("ann", NEWS)
+
+    run(story())
+
+
+def test_who_waits_for_a_returning_coordinator_waits_no_longer_when_it_goes_away_again() -> None:
+    async def story() -> None:
+        coordinator = Coordinator()
+        coordinator.is_away = True
+        async with linked(coordinator, report_bytes=200) as (link, _):
+            may_drop = await returning(coordinator, link)
+            kept = asyncio.create_task(link.keep("ann", NEWS))
+            await asyncio.sleep(0.01)
+            coordinator.is_away = True
+            assert await link.where("ann") is None
+            await kept
+            coordinator.is_away = False
+            may_drop.set()
+            await until(lambda: coordinator.words and coordinator.words[-1].wanted == NEWS)
+            assert [k.wanted for k in coordinator.words if k.user == "ann"] == [None, NEWS]
+
+    run(story())
+
+
+def test_a_word_that_is_noted_while_an_older_one_is_under_way_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        coordinator = Coordinator()
+        async with linked(coordinator) as (link, _):
+            await until(lambda: coordinator.reports)
+            may_keep, keep = asyncio.Event(), CoordinatorClient.keep
+
+            async def kept(self: CoordinatorClient, words: Sequence[Kept]) -> KeepAnswer:
+                await may_keep.wait()
+                return await keep(self, words)
+
+            monkeypatch.setattr(CoordinatorClient, "keep", kept)
+            words = [asyncio.create_task(link.keep("ann", NEWS))]
+            await asyncio.sleep(0.01)
+            coordinator.is_away = True
+            await until(lambda: link.is_away)
+            words.append(asyncio.create_task(link.drop("ann", "s")))
+            await asyncio.sleep(0.01)
+            coordinator.is_away = False
+            may_keep.set()
+            await asyncio.gather(*words)
+            await until(lambda: len(coordinator.words) == 2)
+            assert [k.wanted for k in coordinator.words] == [NEWS, None]
 
     run(story())
 
