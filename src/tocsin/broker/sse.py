@@ -25,7 +25,7 @@ from tocsin.broker.handshake import Head, response
 from tocsin.broker.outlet import Outlet
 from tocsin.broker.session import Session
 from tocsin.errors import BadArgument, LimitExceeded, TocsinError
-from tocsin.protocol.codec import encoded
+from tocsin.protocol.codec import encoded, from_broker
 from tocsin.protocol.codes import GOING_AWAY, MOVED, Code
 from tocsin.protocol.messages import FromBroker, Gap, Login, Move, Wanted
 from tocsin.protocol.targets import Target, target_key
@@ -80,10 +80,7 @@ class EventStream(Outlet):
             self.transport.write(_opening(self._cors) + f"retry: {retry_ms}\n\n".encode())
             for follow in self.session.follows.values():
                 self._positions[follow.stream.name] = follow.sent
-        if isinstance(message, Gap):
-            self._positions[message.stream] = message.holes[-1].through
-        kind = str(type(message).__struct_config__.tag)
-        self._control(self._id() + _event(kind, encoded(message)))
+        self._control(encoded(message))
         if isinstance(message, Move):
             self.end(MOVED)
 
@@ -115,15 +112,23 @@ class EventStream(Outlet):
             self.end(code)
             return None
         if self._is_begun and self.is_ready and now >= self._spoke_at + self.core.settings.heartbeat:
-            self._control(b":\n\n")
+            self._spoke_at = now
+            self._write(b":\n\n")
         return min(deadline, self._spoke_at + self.core.settings.heartbeat)
 
     def _event(self, entry: Entry) -> bytes:
+        """With the positions as they are when it leaves: a client that comes back has what left before it."""
         if entry.is_control:
-            return entry.frame
+            return self._said(entry.frame)
         self._positions[entry.stream] = entry.through
         is_gap = entry.is_shed or entry.model_bytes == 0
         return self._id() + _event("gap" if is_gap else "notification", body_of(frame_of(entry)))
+
+    def _said(self, body: bytes) -> bytes:
+        message = from_broker(body)
+        if isinstance(message, Gap):
+            self._positions[message.stream] = message.holes[-1].through
+        return self._id() + _event(str(type(message).__struct_config__.tag), body)
 
     def _id(self) -> bytes:
         known = {s.name: self._positions[s.name] for s in self.session.follows if s.name in self._positions}

@@ -108,6 +108,46 @@ def test_nothing_is_said_for_its_own_sake_to_who_does_not_read():
     run(scenario)
 
 
+def test_an_event_that_waited_behind_others_has_the_positions_that_they_brought():
+    """A client that comes back with its id is not sent them again."""
+
+    async def scenario():
+        async with world() as w, httpx.AsyncClient(base_url=w.server.url) as http:
+            asked = {"subscribe": [NEWS, '{"kind":"topic","name":"sport"}'], "token": token_of("ann")}
+            async with http.stream("GET", "/events", params=asked) as response:
+                events = Events(response)
+                await events.next()
+                (outlet,) = w.core.outlets
+                outlet.pause_writing()  # as its transport does when the client does not read
+                for payload in (b"1", b"2", b"3"):
+                    w.topics.put("news", payload)
+                w.hub.end("topic:sport", "dropped", "it is no more")
+                outlet.resume_writing()
+                got = [await events.next() for _ in range(4)]
+                assert [kind for kind, _, _ in got] == ["notification"] * 3 + ["ended"]
+                places = [json.loads(base64.urlsafe_b64decode(id)) for _, _, id in got]
+                assert [at["topic:news"] for at in places] == [place(1), place(2), place(3), place(3)]
+
+    run(scenario)
+
+
+def test_a_gap_that_leads_back_leads_the_ids_back_when_it_leaves():
+    async def scenario():
+        async with world() as w, httpx.AsyncClient(base_url=w.server.url) as http:
+            w.topics.put("news", b"1")
+            headers = {
+                "Last-Event-ID": base64.urlsafe_b64encode(json.dumps({"topic:news": place(7)}).encode()).decode()
+            }
+            asked = {"subscribe": NEWS, "token": token_of("ann")}
+            async with http.stream("GET", "/events", params=asked, headers=headers) as response:
+                events = Events(response)
+                got = [await events.next(), await events.next()]
+                assert [kind for kind, _, _ in got] == ["welcome", "gap"]
+                assert json.loads(base64.urlsafe_b64decode(got[1][2])) == {"topic:news": place(1)}
+
+    run(scenario)
+
+
 def test_more_streams_than_fit_into_an_events_id_are_refused_before_they_are_held():
     async def scenario():
         async with world(sse_id_bytes=600) as w, httpx.AsyncClient(base_url=w.server.url) as http:
