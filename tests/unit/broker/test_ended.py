@@ -11,6 +11,7 @@ from tocsin.protocol.codes import BAD_TOKEN
 from tocsin.protocol.messages import (
     Done,
     Ended,
+    Failed,
     ListSubscriptions,
     Notification,
     Refresh,
