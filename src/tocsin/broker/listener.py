@@ -1,7 +1,8 @@
 """What every connection is at first: a request whose head decides who goes on with it.
 
 ``GET /connect`` becomes a WebSocket, ``GET /events`` an event stream, everything else is HTTP's. The bytes that
-came are handed on, so nobody notices.
+came are handed on, so nobody notices. Where tokens are off, the two that are not HTTP's are refused to a foreign
+``Host`` here, as HTTP refuses it itself.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from tocsin.broker.connection import Connection
 from tocsin.broker.core import Core
 from tocsin.broker.handshake import EVENTS, accept, origin_of, read_head, response, route
 from tocsin.broker.sse import EventStream
+from tocsin.web.loopback import foreign_host
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,9 @@ class Listener(asyncio.Protocol):
                 response(503, b"the broker has as many connections as allowed\n", headers={"Retry-After": "5"})
             )
             return
+        if self._front.core.settings.insecure and (problem := _foreign_host(data[:end])):
+            self._answer(response(403, f"{problem}\n".encode()))
+            return
         if where == EVENTS:
             self._open_events(data[:end])
             return
@@ -100,3 +105,11 @@ class Listener(asyncio.Protocol):
     def _answer(self, answer: bytes) -> None:
         self._transport.write(answer)
         self._transport.close()
+
+
+def _foreign_host(request: bytes) -> str | None:
+    """What is wrong with the ``Host``; None where it is a loopback name, or there is no head to read it from."""
+    try:
+        return foreign_host(read_head(request).headers.get_all("host"))
+    except ValueError:
+        return None  # refused by whoever reads it next

@@ -8,7 +8,7 @@ must come from a loopback page or an allowed origin.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -27,12 +27,19 @@ class LoopbackOnly:
         await (problem_of(Refused(refusal)) if refusal else self._app)(scope, receive, send)
 
     def _refusal(self, headers: Headers) -> str | None:
-        host, origin = headers.get("host", ""), headers.get("origin")
-        if not is_loopback(f"//{host}"):
-            return f"without tokens the Host must be a loopback name such as localhost, got {host!r:.120}"
+        if problem := foreign_host(headers.getlist("host")):
+            return problem
+        origin = headers.get("origin")
         if origin is None or origin in self._allowed or is_loopback(origin):
             return None
         return f"without tokens pages of {origin!r:.120} may not ask; add it to the allowed origins"
+
+
+def foreign_host(hosts: Sequence[str]) -> str | None:
+    """What is wrong with a request that names these hosts; None where it names this machine and nothing else."""
+    if hosts and all(is_loopback(f"//{host}") for host in hosts):
+        return None
+    return f"without tokens the Host must be a loopback name such as localhost, got {', '.join(hosts)!r:.120}"
 
 
 def is_loopback(url: str) -> bool:

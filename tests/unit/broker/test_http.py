@@ -15,7 +15,7 @@ from tocsin.broker.server import tls_context
 from tocsin.errors import Unavailable
 from tocsin.protocol.codes import BAD_MESSAGE
 from tocsin.protocol.coordination import BrokerInfo, Placement
-from tocsin.protocol.messages import Failed, Login, Publish, Published
+from tocsin.protocol.messages import SUBPROTOCOL, Failed, Login, Publish, Published
 
 NEWS = '{"kind":"topic","name":"news"}'
 
@@ -216,6 +216,44 @@ def test_events_that_do_not_begin(headers, query, status):
             assert (await http.get(f"/events{query}", headers=headers)).status_code == status
             await eventually(lambda: not w.core.outlets)
             assert not w.directory.online
+
+    run(scenario)
+
+
+OPENING = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+OPENING |= {"Sec-WebSocket-Key": base64.b64encode(bytes(16)).decode(), "Sec-WebSocket-Protocol": SUBPROTOCOL}
+
+
+@pytest.mark.parametrize(("path", "headers", "status"), [("/connect", OPENING, 101), ("/events", {}, 200)])
+@pytest.mark.parametrize(
+    ("host", "is_own"),
+    [
+        pytest.param("127.0.0.1", True, id="this machine by number"),
+        pytest.param("localhost:8430", True, id="this machine by name"),
+        pytest.param("evil.example:8430", False, id="a foreign name that leads here"),
+    ],
+)
+def test_without_tokens_only_a_loopback_host_is_served(path, headers, status, host, is_own):
+    async def scenario():
+        async with (
+            world(insecure=True) as w,
+            httpx.AsyncClient(base_url=w.server.url) as http,
+            http.stream("GET", path, params={"subscribe": NEWS}, headers={**headers, "Host": host}) as answer,
+        ):
+            assert answer.status_code == (status if is_own else 403)
+            assert is_own or not w.core.outlets
+
+    run(scenario)
+
+
+def test_without_tokens_a_request_that_names_no_host_or_two_is_not_served():
+    async def scenario():
+        for hosts in ("", "Host: localhost\r\nHost: evil.example\r\n", "Host: evil.example\r\nHost: localhost\r\n"):
+            async with world(insecure=True) as w:
+                reader, writer = await asyncio.open_connection("127.0.0.1", w.server.port)
+                writer.write(f"GET /events HTTP/1.1\r\n{hosts}\r\n".encode())
+                assert (await reader.readline()).split()[1] == b"403"
+                writer.close()
 
     run(scenario)
 
