@@ -1,10 +1,11 @@
 """Making and ending the broker's subscriptions at the data cluster, many in a request.
 
 What is asked for while a request is under way goes with the next one. A bulk request that the cluster refuses
-is asked again one by one, so one bad argument harms only its own subscription. Endings are tried until the
-cluster has heard them, and a subscription that is asked for again waits for its ending first: so its
-position is a new one. What may have been made though no answer came, or for somebody who has gone, is ended too,
-unless somebody else waits for it: an ending beside his request could take away what he is answered.
+is asked again one by one, so one bad argument harms only its own subscription; where the channel or the broker is not
+known there, all have failed. Endings are tried until the cluster has heard them, and a subscription that is asked for
+again waits for its ending first: so its position is a new one. What may have been made though no answer came, or for
+somebody who has gone, is ended too, unless somebody else waits for it: an ending beside his request could take away
+what he is answered.
 
 What an earlier life of the broker left (``is_left``) is not ended with one who asked for it and has gone: its users
 are on their way back, and would find that nobody held it meanwhile.
@@ -24,7 +25,7 @@ from dataclasses import dataclass
 from tocsin.broker.tasks import Tasks
 from tocsin.broker.upstream.backoff import Backoff
 from tocsin.broker.upstream.cluster import Arguments, ClusterClient, Made
-from tocsin.errors import TocsinError, Unavailable
+from tocsin.errors import NotFound, TocsinError, Unavailable
 
 BULK = 1000  # subscriptions in one request
 
@@ -103,7 +104,7 @@ class Attaching:
             self._fail(wishes, problem)
             self.end(wish.id for wish in wishes)
         except TocsinError as problem:
-            if len(wishes) == 1:
+            if len(wishes) == 1 or isinstance(problem, NotFound):
                 self._fail(wishes, problem)
             else:
                 for wish in wishes:

@@ -68,6 +68,7 @@ class ChannelUpstream:
         self._ready, self._wake, self._changed = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._filling: set[str] = set()
         self._look: asyncio.TimerHandle | None = None
+        self._registering: asyncio.Task[None] | None = None
         self._tasks = Tasks("channels")
 
     def start(self, notify_url: str) -> None:
@@ -171,7 +172,7 @@ class ChannelUpstream:
                     self._renewed(target, await self._attaching.make(target.name, id, target.arguments))
                     return
                 except NotFound as problem:
-                    await self._lost(problem, backoff)
+                    await self._lost(problem, self._merge.channel_of(id), backoff)
                 except ClusterRefused as problem:
                     self._end(self._merge.refused(id), "replaced", str(problem))
                 except TocsinError as problem:
@@ -215,7 +216,7 @@ class ChannelUpstream:
                 self._tell_away(problem)
                 await self._pause(backoff)
             except NotFound as problem:
-                await self._lost(problem, backoff)
+                await self._lost(problem, problem.name, backoff)
             except TocsinError as problem:
                 if self._end_outrun(problem):
                     continue
@@ -270,12 +271,26 @@ class ChannelUpstream:
                 self._merge.take(page)
         self._fill_all()
 
-    async def _lost(self, problem: NotFound, backoff: Backoff) -> None:
-        """A channel was dropped, or the broker itself is not known any more."""
-        if problem.kind == "channel" and problem.name in self._merge.channels:
-            self._end_channel(problem.name, "dropped", f"the channel {problem.name!r} was dropped at the data cluster")
-            return
-        log.error("the data cluster lost something: %s", problem)
+    async def _lost(self, problem: NotFound, channel: str | None, backoff: Backoff) -> None:
+        """``channel`` was dropped, which nothing else is lost with; or the broker itself is not known any more.
+
+        ``channel`` is not the problem's name: the cluster names it as it was asked, in whatever case that was.
+        """
+        if problem.kind != "channel":
+            await self._lost_all(problem, backoff)
+        elif channel in self._merge.channels:
+            self._end_channel(channel, "dropped", f"the channel {channel!r} was dropped at the data cluster")
+        elif channel is not None:
+            await self._pause(backoff)
+
+    async def _lost_all(self, problem: NotFound, backoff: Backoff) -> None:
+        """Register again and attach everything anew, once for all who found out meanwhile."""
+        if self._registering is None or self._registering.done():
+            log.error("the data cluster lost something: %s", problem)
+            self._registering = self._tasks.spawn(self._register_again(backoff))
+        await asyncio.wait({self._registering})
+
+    async def _register_again(self, backoff: Backoff) -> None:
         await self._pause(backoff)
         with contextlib.suppress(TocsinError):
             await self._cluster.register(self._options.broker, self._notify_url)

@@ -130,6 +130,11 @@ class Merge:
         position = self._delivery.position(stream.name) if stream else None
         return Attached(stream.name, position) if stream and position else None
 
+    def channel_of(self, id: str) -> str | None:
+        """The channel that ``id`` follows, by the name that the cluster gives it."""
+        stream = self._by_id.get(id)
+        return stream.channel if stream else None
+
     def stream(self, name: str) -> Stream | None:
         return self._by_name.get(name)
 

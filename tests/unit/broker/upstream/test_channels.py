@@ -15,6 +15,7 @@ from support.memory_cluster import CHANNEL
 from support.results_cluster import BROKER, ResultsCluster, Way, token
 from tocsin.broker.upstream.channels import ChannelOptions, ChannelUpstream
 from tocsin.broker.upstream.cluster import ClusterClient
+from tocsin.datacluster.service import Answer
 from tocsin.errors import BadArgument, NotFound, Refused, TocsinError, Unavailable
 from tocsin.model.position import Position
 from tocsin.protocol.targets import ChannelTarget
@@ -247,6 +248,61 @@ def test_when_a_channel_is_dropped_its_streams_end() -> None:
             assert w.hub.ended == {stream: ["dropped"] for stream in streams}
             with pytest.raises(NotFound):
                 await w.upstream.attach(FIRE)
+
+    run(story())
+
+
+class AnyCase(ResultsCluster):
+    """Knows its channel in any case, and names what it does not know as it was asked, as the real one does."""
+
+    def _named(self, kind: str, name: str, *known: str) -> None:
+        super()._named(kind, next((one for one in known if one.lower() == name.lower()), name), *known)
+
+
+@pytest.mark.parametrize("name", [CHANNEL, CHANNEL.lower()], ids=["by its name", "in another case"])
+def test_a_channel_that_is_found_dropped_ends_once_and_nothing_else_is_made_again(name: str) -> None:
+    async def story() -> None:
+        async with world(AnyCase()) as w:
+            streams = [await w.attach(ChannelTarget(name, (f"kind {number}",))) for number in range(20)]
+            w.cluster.drop()
+            w.way.requests.clear()
+            w.upstream.restore()
+            await w.until(lambda: len(w.hub.ended) == 20)
+            await asyncio.sleep(0.1)
+            assert w.hub.ended == {stream: ["dropped"] for stream in streams}
+            assert w.way.requests.count(("POST", "/subscriptions")) == 1
+            assert ("POST", "/statements") not in w.way.requests
+
+    run(story())
+
+
+class Forgetful(ResultsCluster):
+    """May forget the broker, until it registers."""
+
+    has_forgotten = False
+
+    def execute(self, text: str, who: Principal, go_on: Callable[[], None] = lambda: None) -> list[Answer]:
+        self.has_forgotten = False
+        return super().execute(text, who, go_on)
+
+    def _named(self, kind: str, name: str, *known: str) -> None:
+        super()._named(kind, name, *(() if kind == "broker" and self.has_forgotten else known))
+
+
+def test_a_broker_that_the_cluster_has_forgotten_registers_once_and_attaches_everything_anew() -> None:
+    async def story() -> None:
+        cluster = Forgetful()
+        async with world(cluster) as w:
+            streams = [await w.attach(ChannelTarget(CHANNEL, (f"kind {number}",))) for number in range(20)]
+            w.cluster.unsubscribe(list(w.cluster.held), Principal("x", ("admin",)))
+            cluster.has_forgotten = True
+            w.way.requests.clear()
+            w.upstream.restore()
+            await w.until(lambda: len(w.cluster.held) == 20)
+            for number in range(20):
+                w.happen(f"kind {number}", number)
+            await w.until(lambda: all(w.got(stream) == [number] for number, stream in enumerate(streams)))
+            assert w.way.requests.count(("POST", "/statements")) == 1
 
     run(story())
 
