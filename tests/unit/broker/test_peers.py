@@ -68,8 +68,8 @@ def test_who_is_cancelled_when_the_peer_answers_is_cancelled():
     run(scenario)
 
 
-def link(url: str, tls: ssl.SSLContext | None, backoff_s: float = 0.1) -> PeerLink:
-    events = PeerEvents(lambda _: True, lambda _: None, lambda _: None)
+def link(url: str, tls: ssl.SSLContext | None, backoff_s: float = 0.1, take=lambda _: True) -> PeerLink:
+    events = PeerEvents(take, lambda _: None, lambda _: None)
     return PeerLink(
         BrokerInfo("a", url),
         lambda: token_of("b2", AS_PEER),
@@ -135,5 +135,24 @@ def test_topics_are_followed_a_few_at_a_time():
             assert len(following.topics) == 21
             assert most == 2
             await following.close()
+
+    run(scenario)
+
+
+def test_a_topic_that_is_followed_again_is_not_given_up_by_what_was_said_before():
+    async def scenario():
+        async with world() as w:
+            got = []
+            to_peer = link(w.server.url, None, take=lambda message: got.append(message) or True)
+            await to_peer.follow("news", None)
+            telling = to_peer.unfollow("news")
+            assert not to_peer.topics
+            await to_peer.follow("news", None)
+            await telling
+            w.topics.put("news", b"1")
+            await eventually(lambda: [bytes(one.payload) for one in got] == [b"1"])
+            await to_peer.unfollow("news")
+            await eventually(lambda: w.topics.detached == ["news"])
+            await to_peer.close()
 
     run(scenario)

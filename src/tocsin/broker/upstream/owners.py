@@ -1,8 +1,8 @@
 """Streams of topics: stamped here where this broker has the log, followed at the owner otherwise.
 
-Who has the log stamps, and nobody else. The topology says who should have it; a broker that should and has not
-asks all others for it before it stamps anything (``handover``), and begins a new epoch only where nobody had
-one. A broker that has a log that another should have goes on stamping until it is asked for it, and sees to it
+Who has the log stamps, and nobody else, and follows nobody. The topology says who should have it; a broker that should
+and has not asks all others for it before it stamps anything (``handover``), and begins a new epoch only where nobody
+had one. A broker that has a log that another should have goes on stamping until it is asked for it, and sees to it
 that it is asked, by following the topic there. So a topic moves without a hole while both live, and its subscribers
 are told a gap where the owner died. A broker that leaves is no exception: it tells the others itself that it should
 have no topic any more, where the coordinator does not (``leaving``), and one that stays keeps what a dead one should
@@ -245,13 +245,23 @@ class TopicUpstream:
 
     async def _claim(self, topic: str) -> None:
         if await self._logs.claim(topic, self._me(), lambda: self._members.others):
-            self._catch_up(topic)
+            self._has(topic)
 
     async def _keep(self, topic: str, giver: BrokerInfo) -> None:
         """Have a log that another should have, which does not answer, until that one asks for it."""
         if await self._logs.claim(topic, self._me(), lambda: [giver], may_begin=False):
-            self._catch_up(topic)
+            self._has(topic)
             self._settling.later(topic)
+
+    def _has(self, topic: str) -> None:
+        """The log is here, with everything that whoever had it could still send: nobody is followed any more.
+
+        Who gave it follows here now, and would get back what it is sent.
+        """
+        self._catch_up(topic)
+        for link in self._links.values():
+            if topic in link.topics:
+                self._tasks.spawn(link.unfollow(topic))
 
     def _stands(self, topic: str) -> str | None:
         return self._delivery.position(topic_stream(topic))
@@ -292,8 +302,10 @@ class TopicUpstream:
         position = self._delivery.position(topic_stream(topic)) or (log.position if log else None)
         is_followed = topic in link.topics and log is None
         begins = position if is_followed and position else await link.follow(topic, position)
-        if self._logs.get(topic) is log:
-            self._logs.drop(topic)
+        if self._logs.get(topic) not in (None, log):
+            self._tasks.spawn(link.unfollow(topic))
+            raise NotSettled(f"the log of the topic {topic!r} came here meanwhile")
+        self._logs.drop(topic)
         for other in list(self._links.values()):
             if topic in other.topics and (other is not link or topic not in self._interest):
                 self._tasks.spawn(other.unfollow(topic))
@@ -303,9 +315,8 @@ class TopicUpstream:
         """Bring a topic that is followed or stamped here to where the topology wants it."""
         if topic in self._logs.takers or self._owner(topic).name != self._me().name:
             await self._follow(topic)
-        else:
-            await self._log(topic)
-            self._catch_up(topic)
+        elif await self._log(topic):
+            self._has(topic)
 
     def _is_wanted(self, topic: str) -> bool:
         return topic in self._interest or topic in self._logs.topics

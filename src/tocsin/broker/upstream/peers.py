@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from itertools import count
+from typing import Any
 
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
@@ -75,6 +76,7 @@ class PeerLink:
         self.peer = peer
         self._token, self._events, self._options = token, events, options
         self._follows: dict[str, str | None] = {}  # topic → where to begin if the hub does not know
+        self._given_up: set[str] = set()  # followed no more, which the peer is about to be told
         self._wire: _Wire | None = None
         self._connecting, self._places = asyncio.Lock(), asyncio.Semaphore(options.parallel)
         self._keeper: asyncio.Task[None] | None = None
@@ -87,20 +89,29 @@ class PeerLink:
     async def follow(self, topic: str, position: str | None) -> str:
         """Follow ``topic`` from ``position``, or from now; where it begins. Unavailable if the peer does not own it."""
         wire = await self._connected()
+        self._given_up.discard(topic)
         async with self._places:  # the peer takes them one by one, and their time runs only when it is their turn
             answer = await wire.ask(lambda n: Subscribe(n, topic, TopicTarget(topic), position))
         assert isinstance(answer, Subscribed)
         self._follows[topic] = answer.subscription.position
         return answer.subscription.position
 
-    async def unfollow(self, topic: str) -> None:
-        if self._follows.pop(topic, "") != "" and self._wire is not None:
-            try:
+    def unfollow(self, topic: str) -> Coroutine[Any, Any, None]:
+        """Follow ``topic`` no more, from now on. What is given tells the peer, unless it is followed again by then."""
+        if topic in self._follows:
+            del self._follows[topic]
+            self._given_up.add(topic)
+        return self._tell_given_up(topic)
+
+    async def _tell_given_up(self, topic: str) -> None:
+        if topic not in self._given_up:
+            return
+        self._given_up.discard(topic)
+        try:
+            if self._wire is not None:
                 await self._wire.ask(lambda n: Unsubscribe(n, topic))
-            except TocsinError as problem:
-                log.info(
-                    "the peer %s did not hear that %s is not followed any more: %s", self.peer.name, topic, problem
-                )
+        except TocsinError as problem:
+            log.info("the peer %s did not hear that %s is not followed any more: %s", self.peer.name, topic, problem)
 
     async def publish(self, topic: str, payload: bytes) -> str:
         wire = await self._connected()
@@ -156,6 +167,9 @@ class PeerLink:
         except (NotSettled, BadArgument):
             self._follows.pop(topic, None)
             self._events.refused(topic)
+        else:
+            if topic not in self._follows:  # it was given up meanwhile
+                await wire.ask(lambda n: Unsubscribe(n, topic))
 
     def _stands(self, topic: str) -> str | None:
         return self._events.position(topic_stream(topic)) or self._follows.get(topic)

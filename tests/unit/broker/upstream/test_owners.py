@@ -122,6 +122,61 @@ def test_when_the_owner_dies_its_subscribers_are_told_a_gap_and_go_on() -> None:
     run(story())
 
 
+def test_a_new_owner_does_not_look_for_the_one_that_died() -> None:
+    async def story() -> None:
+        async with brokers("a", "b", upstream__backoff_min="10ms", upstream__backoff_max="50ms") as (a, b):
+            topic = topic_of("b", ("a", "b"))
+            async with Subscriber(a.info.url, topic) as at_a:
+                await publish(a, topic, 1)
+                await at_a.until(1)
+                await b.die()
+                agree([a])
+                await publish(a, topic, 2)
+                assert await at_a.until(2) == [1, 2]
+                dialled: list[object] = []
+                await asyncio.sleep(0.1)
+                async with await asyncio.start_server(lambda *one: dialled.append(one), "127.0.0.1", b.server.port):
+                    await asyncio.sleep(0.3)
+                assert dialled == []
+
+    run(story())
+
+
+def test_a_broker_that_gives_its_topic_away_and_stays_is_not_followed_in_return() -> None:
+    async def story() -> None:
+        async with brokers("a", "b") as (a, b):
+            topic = topic_of("b", ("a", "b"))
+            async with Subscriber(a.info.url, topic) as at_a, Subscriber(b.info.url, topic) as at_b:
+                await publish(a, topic, 1)
+                agree([a], heard_by=[a, b])
+                await publish(b, topic, *range(2, 20))
+                assert await at_a.until(19) == await at_b.until(19) == list(range(1, 20))
+                assert at_a.gaps == at_b.gaps == []
+            for broker in (a, b):
+                ann = broker.core.users["ann"]
+                await broker.core.subscribing.unsubscribe(ann, list(ann.subscriptions), None)
+            while a.core.hub.streams() or b.core.hub.streams():  # each would keep the other's for ever
+                await asyncio.sleep(0.01)
+
+    run(story())
+
+
+def test_a_topic_goes_to_and_fro_without_a_hole() -> None:
+    async def story() -> None:
+        async with brokers("a", "b") as (a, b):
+            topic = topic_of("b", ("a", "b"))
+            async with Subscriber(a.info.url, topic) as at_a, Subscriber(b.info.url, topic) as at_b:
+                stamped: list[str] = []
+                for turn in range(20):
+                    agree([a] if turn % 2 else [a, b], heard_by=[a, b] if turn % 3 else [b, a])
+                    stamped += await publish((a, b)[turn // 2 % 2], topic, *range(5 * turn, 5 * turn + 5))
+                assert await at_a.until(100) == await at_b.until(100) == list(range(100))
+                assert at_a.gaps == at_b.gaps == []
+                assert stamped == sorted(stamped)
+
+    run(story())
+
+
 def test_an_owner_that_lost_its_memory_begins_a_new_epoch_above_what_others_saw() -> None:
     async def story() -> None:
         async with brokers("a", "b") as (a, b):
