@@ -85,6 +85,7 @@ STATUS: Mapping[str, tuple[int, str]] = {
     "execution-failed": (500, "A Spark job failed"),
     "corrupt": (500, "Stored data does not verify"),
     "unavailable": (503, "A part that is needed is not there"),
+    "uncertain": (504, "It may have been done or not"),
     "storage-full": (507, "The disk is full"),
 }
 

@@ -10,6 +10,7 @@ from broker_world import eventually, place, run, token_of, topic, world
 from tocsin.broker.requests import Requests
 from tocsin.broker.server import tls_context
 from tocsin.broker.upstream.peers import NotSettled, PeerEvents, PeerLink, PeerOptions
+from tocsin.errors import Unavailable, Uncertain
 from tocsin.protocol.coordination import BrokerInfo
 from tocsin.protocol.messages import Notification
 from tocsin.tls import trusting
@@ -68,13 +69,21 @@ def test_who_is_cancelled_when_the_peer_answers_is_cancelled():
     run(scenario)
 
 
-def link(url: str, tls: ssl.SSLContext | None, backoff_s: float = 0.1, take=lambda _: True) -> PeerLink:
+def link(
+    url: str,
+    tls: ssl.SSLContext | None,
+    backoff_s: float = 0.1,
+    take=lambda _: True,
+    token=lambda: token_of("b2", AS_PEER),
+    timeout_s: float = 5.0,
+    refresh_s: float = 900.0,
+) -> PeerLink:
     events = PeerEvents(take, lambda _: None, lambda _: None)
     return PeerLink(
         BrokerInfo("a", url),
-        lambda: token_of("b2", AS_PEER),
+        token,
         events,
-        PeerOptions(5.0, backoff_s, backoff_s, 10**6, 2, tls),
+        PeerOptions(timeout_s, backoff_s, backoff_s, 10**6, 2, refresh_s, tls),
     )
 
 
@@ -154,5 +163,66 @@ def test_a_topic_that_is_followed_again_is_not_given_up_by_what_was_said_before(
             await to_peer.unfollow("news")
             await eventually(lambda: w.topics.detached == ["news"])
             await to_peer.close()
+
+    run(scenario)
+
+
+def test_a_link_stays_open_beyond_the_end_of_the_token_that_opened_it():
+    async def scenario():
+        async with world() as w:
+            lives = iter([10, 10, *[1_000] * 1_000])
+            to_peer = link(w.server.url, None, refresh_s=0.02, token=lambda: token_of("b2", AS_PEER, ttl_s=next(lives)))
+            await to_peer.follow("news", None)
+            (outlet,) = w.core.outlets
+            begun = outlet.session._ends_at
+            await eventually(lambda: outlet.session._ends_at > begun + 500)
+            w.core.wheel.advance(w.core.now() + 20)
+            await to_peer.follow("sport", None)
+            assert list(w.core.outlets) == [outlet]
+            await to_peer.close()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("way", ["the connection breaks", "it takes too long", "the peer does not know either"])
+def test_a_publication_that_was_sent_and_not_answered_is_uncertain(way):
+    async def scenario():
+        async with world() as w:
+            arrived, never = asyncio.Event(), asyncio.Event()
+
+            async def publish(topic, payload, principal):
+                arrived.set()
+                if way == "the peer does not know either":
+                    raise Uncertain("the publication")
+                await never.wait()
+
+            w.topics.publish = publish
+            to_peer = link(w.server.url, None, timeout_s=0.2 if way == "it takes too long" else 5.0)
+            publishing = asyncio.create_task(to_peer.publish("news", b"1"))
+            await arrived.wait()
+            if way == "the connection breaks":
+                for outlet in list(w.core.outlets):
+                    outlet.transport.abort()
+            with pytest.raises(Uncertain, match="may have been"):
+                await publishing
+            await to_peer.close()
+
+    run(scenario)
+
+
+def test_a_publication_that_the_peer_refuses_or_never_gets_was_surely_not_made():
+    async def scenario():
+        async with world() as w:
+
+            async def publish(topic, payload, principal):
+                raise Unavailable("stamped elsewhere")
+
+            w.topics.publish = publish
+            to_peer = link(w.server.url, None)
+            with pytest.raises(NotSettled, match="elsewhere"):
+                await to_peer.publish("news", b"1")
+        with pytest.raises(NotSettled):
+            await to_peer.publish("news", b"1")
+        await to_peer.close()
 
     run(scenario)

@@ -38,6 +38,7 @@ def body(error: errors.TocsinError) -> dict:
         (errors.ExecutionFailed("c", "bad", "SELECT 1"), {"status": 500, "channel": "c", "sql": "SELECT 1"}),
         (errors.Corrupt("bad"), {"status": 500}),
         (errors.Unavailable("no Java"), {"status": 503}),
+        (errors.Uncertain("the publication"), {"status": 504}),
         (errors.ConfigError("bad"), {"status": 422}),
         (errors.TocsinError("bad"), {"status": 500}),
     ],
@@ -55,7 +56,7 @@ def family(kind: type) -> list[type]:
     return [kind, *(one for child in kind.__subclasses__() for one in family(child))]
 
 
-AT_CLIENTS = (errors.Uncertain, errors.SessionEnded)  # never an answer over HTTP
+AT_CLIENTS = (errors.SessionEnded,)  # never an answer over HTTP
 ELSEWHERE = ("tocsin.client", "tocsin.broker")  # whose errors of their own travel in other ways
 ANSWERED = [
     kind for kind in family(errors.TocsinError)
@@ -87,6 +88,7 @@ def test_only_so_many_users_are_listed():
         pytest.param(errors.LimitExceeded("x", 1, retry_after_s=0.0), "1", id="never at once"),
         pytest.param(errors.StorageFull("full"), "5", id="a full disk"),
         pytest.param(errors.LimitExceeded("x", 1), None, id="a size never fits, however late"),
+        pytest.param(errors.Uncertain("x"), None, id="nobody is invited to do twice what may have been done"),
     ],
 )
 def test_who_should_come_back_is_told_when(error: errors.TocsinError, seconds: str | None):

@@ -166,6 +166,7 @@ class Sources:
             upstream.backoff_max,
             2 * self._config.broker.max_message_bytes,
             upstream.parallel,
+            TOKEN_TTL_S / 4,
             self._tls,
         )
         return TopicOptions(

@@ -1,8 +1,9 @@
 """A connection to another broker, over the protocol that clients speak: to follow topics that it owns, and to publish.
 
-A link connects when it is needed and stays as long as it follows something. When the connection breaks, what was
-asked fails with Unavailable, for nobody knows whether it was done; what is followed is taken up again at the
-position reached, and the owner sends the rest or says what is gone.
+A link connects when it is needed and stays as long as it follows something; it shows the peer a new token before the
+last one ends. When the connection breaks, what was asked fails with Unavailable, a publication with Uncertain, for
+nobody knows whether it was done; what is followed is taken up again at the position reached, and the owner sends the
+rest or says what is gone.
 """
 
 from __future__ import annotations
@@ -12,16 +13,18 @@ import logging
 import ssl
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Any
 
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
+from websockets.protocol import State
 from websockets.typing import Subprotocol
 
 from tocsin.broker.upstream.backoff import Backoff
-from tocsin.errors import BadArgument, TocsinError, Unavailable
+from tocsin.errors import BadArgument, TocsinError, Unavailable, Uncertain
 from tocsin.protocol.codec import encoded, from_broker
 from tocsin.protocol.coordination import BrokerInfo
 from tocsin.protocol.messages import (
@@ -35,6 +38,7 @@ from tocsin.protocol.messages import (
     Notification,
     Publish,
     Published,
+    Refresh,
     Subscribe,
     Subscribed,
     Unsubscribe,
@@ -54,11 +58,14 @@ Answer = Welcome | Subscribed | Published | Done
 
 @dataclass(frozen=True, slots=True)
 class PeerOptions:
+    """``refresh_s``, after which a newer token is shown, is half of what the token has to live, or less."""
+
     timeout_s: float
     backoff_min_s: float
     backoff_max_s: float
     max_message_bytes: int
     parallel: int
+    refresh_s: float
     tls: ssl.SSLContext | None = None
 
 
@@ -114,8 +121,14 @@ class PeerLink:
             log.info("the peer %s did not hear that %s is not followed any more: %s", self.peer.name, topic, problem)
 
     async def publish(self, topic: str, payload: bytes) -> str:
+        """Where the peer stamped it; NotSettled where it surely did not, Uncertain where nobody knows."""
         wire = await self._connected()
-        answer = await wire.ask(lambda n: Publish(n, topic, msgspec.Raw(payload)))
+        try:
+            answer = await wire.ask(lambda n: Publish(n, topic, msgspec.Raw(payload)))
+        except (NotSettled, Uncertain):
+            raise
+        except Unavailable as problem:
+            raise Uncertain("the publication", f"{problem}; it may have been published or not") from None
         assert isinstance(answer, Published)
         return answer.position
 
@@ -159,7 +172,20 @@ class PeerLink:
         except BaseException:
             await wire.close()
             raise
+        refreshing = asyncio.get_running_loop().create_task(self._refresh(wire))
+        wire.socket_task.add_done_callback(lambda _: refreshing.cancel())
         return wire
+
+    async def _refresh(self, wire: _Wire) -> None:
+        """Show newer tokens as long as the connection stands, for the peer closes it at the end of the last."""
+        while True:
+            await asyncio.sleep(self._options.refresh_s)
+            token = self._token()
+            try:
+                if token is not None:
+                    await wire.ask(partial(Refresh, token=token))
+            except TocsinError as problem:
+                log.info("the peer %s did not take a newer token: %s", self.peer.name, problem)
 
     async def _take_up(self, wire: _Wire, topic: str) -> None:
         try:
@@ -198,8 +224,13 @@ class _Wire:
         self._socket, self._events, self._timeout_s = socket, events, timeout_s
         self._numbers = count(1)
         self._asked: dict[int, asyncio.Future[Answer]] = {}
-        self.is_over = False
+        self._is_over = False
         self.socket_task = asyncio.get_running_loop().create_task(self._read())
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing can be sent any more; the socket may know it before its reader does."""
+        return self._is_over or self._socket.state is not State.OPEN
 
     async def ask(self, request: Callable[[int], FromClient]) -> Answer:
         """Send, and wait for the answer; Unavailable where the connection ends first or it takes too long."""
@@ -213,14 +244,14 @@ class _Wire:
             async with asyncio.timeout(self._timeout_s):  # wait_for loses a cancellation that comes with the answer
                 return await answer
         except (OSError, WebSocketException, TimeoutError) as problem:
-            raise Unavailable(f"the peer did not answer: {problem or 'timeout'}") from None
+            raise Unavailable(f"the peer did not answer: {str(problem) or 'timeout'}") from None
         finally:
             self._asked.pop(number, None)
             if answer.done() and not answer.cancelled():
                 answer.exception()  # known, though sending failed first
 
     async def close(self) -> None:
-        self.is_over = True
+        self._is_over = True
         await self._socket.close()
         await asyncio.gather(self.socket_task, return_exceptions=True)
 
@@ -231,7 +262,7 @@ class _Wire:
         except (OSError, WebSocketException, BadArgument) as problem:
             log.info("the connection to a peer ended: %s", problem)
         finally:
-            self.is_over = True
+            self._is_over = True
             for answer in self._asked.values():
                 if not answer.done():
                     answer.set_exception(Unavailable("the connection to the peer ended"))
@@ -255,4 +286,6 @@ class _Wire:
 def _problem(message: Failed) -> TocsinError:
     if message.code in ("bad-argument", "limit-exceeded"):
         return BadArgument("topic", "what its owner takes", message.detail)
+    if message.code == Uncertain.code:  # it has handed the topic on, and asked who has it now
+        return Uncertain("the request", message.detail)
     return NotSettled(f"the peer cannot do it now: {message.detail}")

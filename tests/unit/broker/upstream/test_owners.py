@@ -9,11 +9,12 @@ from typing import Any
 import httpx
 import pytest
 
-from support.topic_brokers import SECRET, LocalBroker, Subscriber, agree, brokers
+from support.topic_brokers import SECRET, TOKEN, LocalBroker, Subscriber, agree, brokers
 from tocsin.broker.upstream.cluster import ClusterClient
 from tocsin.broker.upstream.handover import Batch, Handed
 from tocsin.broker.upstream.topics import Bounds, Log, owner_of, ranked
-from tocsin.errors import LimitExceeded, Refused, Unavailable
+from tocsin.client import connect
+from tocsin.errors import LimitExceeded, Refused, Unavailable, Uncertain
 from tocsin.protocol.coordination import BrokerInfo
 from tocsin.protocol.targets import TopicTarget
 from tocsin.tokens import Principal, mint
@@ -173,6 +174,34 @@ def test_a_topic_goes_to_and_fro_without_a_hole() -> None:
                 assert await at_a.until(100) == await at_b.until(100) == list(range(100))
                 assert at_a.gaps == at_b.gaps == []
                 assert stamped == sorted(stamped)
+
+    run(story())
+
+
+@pytest.mark.parametrize("by", ["a session", "HTTP"])
+def test_a_publication_whose_owner_breaks_off_before_its_answer_is_uncertain_and_made_once(by: str) -> None:
+    async def story() -> None:
+        async with brokers("a", "b") as (a, b):
+            topic, stamp, stamped = topic_of("b", ("a", "b")), b.sources.topics.publish, list[str]()
+
+            async def stamp_and_break_off(*asked: Any) -> str:
+                stamped.append(await stamp(*asked))
+                for outlet in list(b.core.outlets):
+                    outlet.transport.abort()
+                return stamped[-1]
+
+            b.sources.topics.publish = stamp_and_break_off  # type: ignore[method-assign]
+            if by == "a session":
+                async with connect(broker=a.info.url, token=TOKEN) as session:
+                    with pytest.raises(Uncertain, match="may have been published or not"):
+                        await session.publish(topic, 1)
+            else:
+                bearer = {"Authorization": f"Bearer {TOKEN}"}
+                async with httpx.AsyncClient(base_url=a.info.url, headers=bearer) as http:
+                    answer = await http.post(f"/topics/{topic}/messages", content=b"1")
+                assert (answer.status_code, answer.json()["type"]) == (504, "urn:tocsin:uncertain")
+                assert "Retry-After" not in answer.headers
+            assert len(stamped) == 1
 
     run(story())
 
