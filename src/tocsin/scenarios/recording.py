@@ -2,7 +2,7 @@
 
 The first line says what the file is and from which settings it came; every other line is one event
 ``[t, kind, payload]``. The last line is ``["end", count]``, so that a cut file is noticed. The same
-events give the same bytes.
+events give the same bytes, whatever the file is called.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import math
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
@@ -100,11 +101,18 @@ def _line(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False) + "\n"
 
 
-def _writer(path: Path) -> IO[str]:
+@contextmanager
+def _writer(path: Path) -> Iterator[IO[str]]:
     if path.suffix != ".gz":
-        return path.open("w", encoding="utf-8", newline="\n")
-    packed = gzip.GzipFile(path, "wb", compresslevel=6, mtime=0)
-    return TextIOWrapper(cast(IO[bytes], packed), encoding="utf-8", newline="\n")
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            yield file
+        return
+    with (
+        path.open("wb") as raw,
+        gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as packed,  # neither name nor time in it
+        TextIOWrapper(cast(IO[bytes], packed), encoding="utf-8", newline="\n") as file,
+    ):
+        yield file
 
 
 def _reader(path: Path) -> IO[str]:
