@@ -14,6 +14,7 @@ import msgspec
 from tocsin.config import Dashboard
 from tocsin.errors import BadArgument, LimitExceeded, NotFound, TocsinError, Unavailable
 from tocsin.lab import claims
+from tocsin.lab.debs19.prototype import SPOTS
 from tocsin.policies.registry import BALANCING, PLACEMENT
 
 PROGRAM = (sys.executable, "-m", "tocsin.dashboard.studying")
@@ -36,7 +37,10 @@ class SchemeAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class StudyAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``alpha`` is the cov beyond which users are moved; ``moves_per_s`` left out, migrations take no time."""
+    """``alpha`` is the cov beyond which users are moved; ``moves_per_s`` left out, migrations take no time.
+
+    The world ``prototype``, the emergency city, has its five brokers and no other number.
+    """
 
     schemes: Annotated[list[SchemeAsked], msgspec.Meta(min_length=1, max_length=4)]
     world: Literal["simulation", "prototype"] = "simulation"
@@ -128,6 +132,8 @@ class StudyFailed(TocsinError):
 
 
 def check(asked: StudyAsked, settings: Dashboard) -> None:
+    if asked.world == "prototype" and asked.brokers != len(SPOTS):
+        raise BadArgument("brokers", f"{len(SPOTS)}, for so many stand in the emergency city", asked.brokers)
     if asked.subscribers > settings.study_subscribers:
         raise BadArgument("subscribers", f"at most {settings.study_subscribers:,}", asked.subscribers)
     if asked.duration_s > settings.study_seconds:

@@ -6,8 +6,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
+from tocsin.dashboard.lab import SchemeAsked, StudyAsked
 from tocsin.dashboard.pages import STATIC
 from tocsin.dashboard.report import COLOURS
 from tocsin.scenarios.city.emergencies import KINDS
@@ -119,6 +121,24 @@ def test_a_page_asks_again_until_somebody_answers_and_ends_where_it_is_refused(s
         const found = [first.position, waits, refused];
     """)
     assert found == ["p", 2, "no"]
+
+
+def test_the_lab_leaves_the_number_of_brokers_to_a_world_that_has_its_own(script: Script) -> None:
+    found = script("""
+        import { hasAnyBrokers, question } from "./study.js";
+        const wanted = new FormData();
+        const numbers = { subscribers: "50", brokers: "7", seed: "0", alpha: "0.1", minutes: "2", moves_per_s: "" };
+        const fields = { world: "simulation", scheme: "ldm", ...numbers };
+        for (const [name, value] of Object.entries(fields)) wanted.set(name, value);
+        const whole = question(wanted);
+        wanted.delete("brokers"); // as a browser does with a field that is disabled
+        const found = [whole, "brokers" in question(wanted), ["simulation", "prototype"].map(hasAnyBrokers)];
+    """)
+    asked, has_brokers, any_brokers = found
+    assert msgspec.convert(asked, StudyAsked) == StudyAsked(
+        [SchemeAsked(migrate="ldm")], subscribers=50, brokers=7, duration_s=120, moves_per_s=None
+    )
+    assert (has_brokers, any_brokers) == (False, [True, False])
 
 
 def test_what_scrolls_is_reached_by_keyboard() -> None:

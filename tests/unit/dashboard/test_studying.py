@@ -61,6 +61,13 @@ def test_a_report_has_breaks_where_nobody_told() -> None:
         assert drawn.count("M64.0") == drawn.count("M618.7") == drawn.count("L896.0") >= 1
 
 
+def test_the_emergency_city_has_five_brokers_and_no_other_number() -> None:
+    check(StudyAsked([SchemeAsked()], world="prototype"), Dashboard())
+    check(StudyAsked([SchemeAsked()], world="simulation", brokers=7), Dashboard())
+    with pytest.raises(BadArgument, match="brokers: expected 5, for so many stand in the emergency city, got 7"):
+        check(StudyAsked([SchemeAsked()], world="prototype", brokers=7), Dashboard())
+
+
 @pytest.mark.parametrize("asked", [{"placement": "near"}, {"migrate": "gone"}, {"shuffle": ""}])
 def test_a_policy_that_there_is_not_is_refused_before_a_process_is_started(asked: dict[str, str]) -> None:
     (kind,) = asked

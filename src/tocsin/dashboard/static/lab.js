@@ -4,13 +4,8 @@ import { drawPlain } from "./charts.js";
 import { count, decimal, el, fill, plural, rate, write } from "./format.js";
 import { palette } from "./palette.js";
 import { addresses, ask, onTheme, open, setState, token } from "./shell.js";
+import { hasAnyBrokers, question, SCHEMES } from "./study.js";
 
-const SCHEMES = {
-  none: { name: "no balancing", scheme: { placement: "nearest" } },
-  ldm: { name: "LDM", scheme: { placement: "nearest", migrate: "ldm" } },
-  gsh: { name: "GSH", scheme: { placement: "nearest", shuffle: "gsh" } },
-  xbal: { name: "xbal + simsh", scheme: { placement: "nearest", migrate: "xbal", shuffle: "simsh" } },
-};
 const byId = (id) => document.getElementById(id);
 let last = null;
 
@@ -65,14 +60,7 @@ async function run(event) {
   button.disabled = true;
   fill(byId("result"), el("p", { class: "empty" }, "Simulating … the first study takes up to half a minute longer, for the policies are compiled then."));
   try {
-    const body = {
-      world: wanted.get("world"),
-      schemes: chosen.map((name) => SCHEMES[name].scheme),
-      ...Object.fromEntries(["subscribers", "brokers", "seed", "alpha"].map((name) => [name, Number(wanted.get(name))])),
-      duration_s: 60 * Number(wanted.get("minutes")),
-      moves_per_s: wanted.get("moves_per_s") ? Number(wanted.get("moves_per_s")) : null,
-    };
-    const found = await ask("/api/lab/study", { method: "POST", body });
+    const found = await ask("/api/lab/study", { method: "POST", body: question(wanted) });
     last = { ...found, names: chosen.map((name) => SCHEMES[name].name) };
     show();
   } catch (problem) {
@@ -88,14 +76,22 @@ function show() {
   fill(byId("result"), el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Results" }, el("table", { id: "schemes" },
     el("thead", {}, el("tr", {}, ["Scheme", "cov, second half", "Highest load", "Migrations", "Plans"].map((name, at) => el("th", { scope: "col", class: at ? "number" : null }, name)))),
     el("tbody", {}, schemes.map((one, at) => el("tr", {}, el("th", { scope: "row" }, el("span", { class: "chip", style: { "--c": palette()[at] } }), names[at]), cell(decimal(one.mean_cov, 3)), cell(rate(one.peak)), cell(count(one.migrations)), cell(count(one.plans))))))));
-  byId("study-cov").hidden = byId("study-max").hidden = false;
+  byId("curves").hidden = false;
   const line = (y, at) => ({ name: names[at], x: schemes[at].minutes, y, colour: palette()[at] });
   drawPlain(byId("study-cov"), schemes.map((one, at) => line(one.cov, at)), { xTitle: "minutes", title: "cov" });
   drawPlain(byId("study-max"), schemes.map((one, at) => line(one.minutes.map((_, when) => Math.max(...one.loads.map((load) => load[when]))), at)), { xTitle: "minutes", unit: "B/s", title: "highest load" });
 }
 
+function showBrokers() {
+  const isAny = hasAnyBrokers(byId("study").elements.world.value);
+  byId("study").elements.brokers.disabled = !isAny;
+  byId("five").hidden = isAny;
+}
+
 onTheme(() => last && show());
 byId("study").addEventListener("submit", run);
+byId("study").elements.world.addEventListener("change", showBrokers);
+showBrokers(); // a browser may remember what was chosen
 await open({ needsToken: false });
 setState(token() || addresses.insecure ? "live" : "", token() || addresses.insecure ? "ready" : "log in to run a study");
 showPapers().catch((problem) => fill(byId("papers"), el("p", { class: "empty error" }, problem.message)));
