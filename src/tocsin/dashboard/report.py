@@ -67,7 +67,11 @@ def plots(past: Mapping[str, Any]) -> list[str]:
     loads = by_broker(lambda columns: _sums(columns["bytes_in"], columns["bytes_out"]))
     return [
         plot("Load by broker, bytes a second", x, loads),
-        plot("Highest and mean load", x, [Line("highest", past["maximum"], ACCENT), Line("mean", past["mean"], INK)]),
+        plot(
+            "Highest and mean load, bytes a second",
+            x,
+            [Line("highest", past["maximum"], ACCENT), Line("mean", past["mean"], INK)],
+        ),
         plot("Balance: cov of the loads", x, [Line("cov", past["cov"], ACCENT)]),
         plot("People online by broker", x, by_broker(lambda columns: columns["online"])),
     ]

@@ -105,6 +105,30 @@ def test_a_region_belongs_to_the_broker_with_most_people_there(script: Script) -
     assert found == [1, -1, -1, 0]
 
 
+@pytest.mark.parametrize(
+    ("highest", "texts"),
+    [
+        (1_000, ["0", "200 B/s", "400 B/s", "600 B/s", "800 B/s", "1 kB/s"]),
+        (410_000, ["0", "100 kB/s", "200 kB/s", "300 kB/s", "400 kB/s"]),
+        (2_300_000, ["0", "500 kB/s", "1 MB/s", "1.5 MB/s", "2 MB/s"]),
+        (1, ["0", "1 B/s"]),
+        (3, ["0", "1 B/s", "2 B/s", "3 B/s"]),
+    ],
+)
+def test_an_axis_of_loads_has_round_values_with_their_unit(script: Script, highest: float, texts: list[str]) -> None:
+    found = script(f'import {{ rateTicks }} from "./charts.js"; const found = rateTicks({highest});')
+    assert found["ticktext"] == texts
+
+
+def test_an_axis_reaches_the_highest_line_or_the_top_of_the_stack(script: Script) -> None:
+    found = script("""
+        import { highestOf } from "./charts.js";
+        const lines = [{ y: [1, null, 4] }, { y: [2, 5, 3] }];
+        const found = [highestOf(lines, false), highestOf(lines, true), highestOf([], true), highestOf([], false)];
+    """)
+    assert found == [5, 7, 0, 0]
+
+
 def test_a_page_asks_again_until_somebody_answers_and_ends_where_it_is_refused(script: Script) -> None:
     found = script("""
         globalThis.sessionStorage = { getItem: () => null };
