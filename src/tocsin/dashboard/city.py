@@ -10,7 +10,8 @@ world    the world has changed: ask for it again
 begins   a recording begins, or begins anew: what was reported before is over
 people   ``t``; ``xy``: for each person two unsigned 16-bit numbers, little endian, as parts of the city's
          size, in base64
-placed   ``brokers``: names; ``of``: for each person a byte, the number of the broker or 255, in base64
+placed   ``brokers``: names; ``at``: for each ``[x, y]`` in whole metres, or null where it does not say; ``of``: for
+         each person a byte, the number of the broker or 255, in base64
 reports  ``t``; ``reports``: ``[id, kind, severity, x, y, radius]`` each
 ======== ============================================================================================
 """
@@ -31,6 +32,7 @@ TOPIC = "city"
 NOWHERE = 255
 MAX_BROKERS = 255
 _RIVER_POINTS = 80
+Spot = tuple[float, float]
 
 
 class Scene(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -71,12 +73,13 @@ def people(t: float, x: Sequence[float], y: Sequence[float], size_m: tuple[float
     return {"k": "people", "t": round(t, 2), "xy": b64encode(packed).decode()}
 
 
-def placed(count: int, where: Mapping[str, str], brokers: Sequence[str]) -> dict[str, Any]:
-    """At which broker each of ``count`` people is."""
+def placed(count: int, where: Mapping[str, str], brokers: Mapping[str, Spot | None]) -> dict[str, Any]:
+    """At which broker each of ``count`` people is, and where brokers stand, as far as they say."""
     shown = list(brokers)[:MAX_BROKERS]
     numbers = {name: number for number, name in enumerate(shown)}
     of = bytes(numbers.get(where.get(user_name(person), ""), NOWHERE) for person in range(count))
-    return {"k": "placed", "brokers": shown, "of": b64encode(of).decode()}
+    at = [None if (spot := brokers[name]) is None else [round(spot[0]), round(spot[1])] for name in shown]
+    return {"k": "placed", "brokers": shown, "at": at, "of": b64encode(of).decode()}
 
 
 def reports(t: float, found: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from tocsin.config import Dashboard
 from tocsin.dashboard.alerts import Budgets, Watch
+from tocsin.dashboard.city import Spot
 from tocsin.dashboard.history import History, Past
 from tocsin.dashboard.replay import Replay
 from tocsin.dashboard.samples import ClusterSample, Sample, figures_of
@@ -47,9 +48,13 @@ class Live:
             if self._stage.scene is None or last is None or not self._is_watched():
                 continue
             where = await self._sampler.assignments()
-            brokers = [broker.name for broker in last.brokers if broker.is_serving]
-            if where is not None and (placed := self._stage.place(where, brokers)):
+            if where is not None and (placed := self._stage.place(where, _spots(last))):
                 await self._speaker.city(placed)
+
+
+def _spots(sample: Sample) -> dict[str, Spot | None]:
+    """Brokers that serve, by name, and where they stand, if they say so."""
+    return {broker.name: broker.location for broker in sample.brokers if broker.is_serving}
 
 
 class Playing:
@@ -75,7 +80,7 @@ class Playing:
         for moment in self._replay.moments():
             await asyncio.sleep(max(0.0, began + moment.t - time.monotonic()))
             await self._speaker.city(moment.people)
-            if placed := self._stage.place(dict(moment.placed), list(self._replay.brokers)):
+            if placed := self._stage.place(moment.placed, _spots(moment.sample)):
                 await self._speaker.city(placed)
             if moment.reports is not None:
                 await self._speaker.city(moment.reports)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from tocsin.dashboard import city
-from tocsin.dashboard.city import Scene
+from tocsin.dashboard.city import Scene, Spot
 
 
 class Stage:
@@ -21,7 +22,7 @@ class Stage:
             self._drawn = await asyncio.to_thread(scene.drawn)
             self.scene, self._placed = scene, None
 
-    def place(self, where: dict[str, str], brokers: list[str]) -> dict[str, Any] | None:
+    def place(self, where: Mapping[str, str], brokers: Mapping[str, Spot | None]) -> dict[str, Any] | None:
         """What to tell of where people are, if it has changed."""
         if self.scene is None:
             return None

@@ -26,17 +26,23 @@ def test_people_are_two_numbers_of_sixteen_bits_each() -> None:
 
 
 def test_whose_broker_is_not_known_is_nowhere() -> None:
-    found = city.placed(3, {"u00001": "b", "u00002": "unknown", "else": "a"}, ["a", "b"])
+    found = city.placed(3, {"u00001": "b", "u00002": "unknown", "else": "a"}, {"a": None, "b": None})
     assert (found["brokers"], list(b64decode(found["of"]))) == (["a", "b"], [255, 1, 255])
+
+
+def test_brokers_are_told_with_their_places_as_far_as_they_say() -> None:
+    found = city.placed(0, {}, {"a": (1.6, 2.4), "b": None})
+    assert (found["brokers"], found["at"]) == (["a", "b"], [[2, 2], None])
 
 
 def test_where_people_are_is_told_when_it_has_changed() -> None:
     stage = Stage()
-    assert stage.place({}, ["a"]) is None
+    assert stage.place({}, {"a": None}) is None
     stage.scene = city.Scene(people=1)
-    assert stage.place({"u00000": "a"}, ["a"]) is not None
-    assert stage.place({"u00000": "a"}, ["a"]) is None
-    assert stage.place({}, ["a"]) is not None
+    assert stage.place({"u00000": "a"}, {"a": None}) is not None
+    assert stage.place({"u00000": "a"}, {"a": None}) is None
+    assert stage.place({}, {"a": None}) is not None
+    assert stage.place({}, {"a": (1.0, 2.0)}) is not None
 
 
 def test_a_recording_is_played_second_by_second(tmp_path) -> None:

@@ -83,6 +83,117 @@ def test_the_name_of_a_district_stays_within_the_map(script: Script) -> None:
     assert found == [3, 160, 317]
 
 
+def test_the_name_of_a_district_makes_room_for_a_broker(script: Script) -> None:
+    found = script("""
+        import { around } from "./labels.js";
+        const broker = [192, 42, 208, 58];
+        const spots = [[], [broker], [broker, [150, 20, 250, 36]]];
+        const found = spots.map((taken) => around([200, 50], 80, [400, 100], taken));
+    """)
+    assert found == [[160, 50], [160, 30], [160, 70]]
+
+
+def test_a_report_is_a_diamond_of_at_least_six_pixels(script: Script) -> None:
+    found = script('import { diamondPx } from "./marks.js"; const found = [-1, 1, 3, 5, 99].map(diamondPx);')
+    assert found == [6, 6, 8, 10, 10]
+
+
+def test_reports_are_drawn_once_for_each_severity_and_then_stamped(script: Script) -> None:
+    """10,000 people leave little time in a frame."""
+    found = script("""
+        let made = 0;
+        let stamped = 0;
+        const calls = new Set();
+        const context = () => new Proxy({ canvas: {} }, {
+          get: (target, name) => target[name] ?? ((...of) => (calls.add(name), name === "drawImage" && (stamped += 1))),
+          set: (target, name, value) => ((target[name] = value), true),
+        });
+        globalThis.document = {
+          documentElement: { dataset: {} },
+          createElement: () => ((made += 1), { getContext: context }),
+        };
+        globalThis.getComputedStyle = () => ({ getPropertyValue: () => "#ff0000" });
+        const { Reports } = await import("./marks.js");
+        const view = { factor: 1, at: (x, y) => [x, y] };
+        const reports = new Reports();
+        for (let n = 0; n < 40; n += 1) reports.add({ reports: [[n, "fire", 1 + (n % 2), n, n, 100]] }, 0);
+        for (const now of [10, 20, 30]) reports.draw(context(), view, now);
+        const found = { made, stamped, isSquare: calls.has("fillRect"), after: reports.areSeen(20_000) };
+    """)
+    assert found == {"made": 2, "stamped": 120, "isSquare": False, "after": False}
+
+
+def test_brokers_stand_where_they_say_and_nowhere_else(script: Script) -> None:
+    found = script("""
+        globalThis.document = { documentElement: { dataset: {} } };
+        const { standing } = await import("./map.js");
+        const found = [standing({ brokers: ["a", "b"], at: [[1, 2], null] }), standing({ brokers: ["a"] })];
+    """)
+    assert found == [[{"x": 1, "y": 2, "label": "a"}], []]
+
+
+def test_the_name_of_a_broker_stands_beside_it(script: Script) -> None:
+    found = script("""
+        import { beside } from "./labels.js";
+        const { brokerBoxes } = await import("./marks.js");
+        const own = brokerBoxes([{ x: 200, y: 50 }], { at: (x, y) => [x, y] });
+        const taken = [own, [...own, [210, 40, 300, 60]]];
+        const found = taken.map((boxes) => beside([200, 50], 80, [400, 100], boxes));
+    """)
+    assert found == [[208, 54], [112, 54]]
+
+
+def test_the_eleventh_broker_has_a_colour_again_and_a_hollow_chip(script: Script) -> None:
+    found = script("""
+        const setAttribute = function (_, value) { this.name = value; };
+        const made = () => ({ style: { setProperty() {} }, setAttribute, append() {} });
+        globalThis.document = { documentElement: { dataset: {} }, createElement: made };
+        const { chip, colourOf, numberAll } = await import("./palette.js");
+        numberAll(Array.from({ length: 11 }, (_, at) => `broker_${at + 1}`));
+        const [first, last] = ["broker_1", "broker_11"];
+        const found = [colourOf(first) === colourOf(last), chip(first).name, chip(last).name];
+    """)
+    assert found == [True, "chip", "chip hollow"]
+
+
+def test_a_map_is_brought_closer_and_moved_by_buttons_and_keys(script: Script) -> None:
+    found = script("""
+        const listening = () => ({
+          heard: {}, children: [], setAttribute() {},
+          addEventListener(name, work) { this.heard[name] = work; },
+          append(...all) { this.children.push(...all); },
+          replaceChildren(...all) { this.children = all; },
+        });
+        globalThis.document = { createElement: listening };
+        const { setUpZoom } = await import("./zoom.js");
+        const done = [];
+        const map = { zoom: (by) => done.push(by > 1 ? "closer" : "farther"), pan: (...by) => done.push(by) };
+        const target = listening();
+        setUpZoom(target, map, "how");
+        for (const button of target.children) button.heard.click();
+        for (const key of ["ArrowRight", "Tab"]) target.heard.keydown({ key, preventDefault: () => done.push(key) });
+        const found = done;
+    """)
+    assert found == ["closer", "farther", "ArrowRight", [-60, 0]]
+
+
+def test_of_many_texts_only_the_newest_is_read_out_now_and_then(script: Script) -> None:
+    found = script("""
+        import { paced } from "./announce.js";
+        const due = [];
+        globalThis.setTimeout = (work, ms) => due.push([work, ms]);
+        const said = [];
+        const say = paced((text) => said.push(text), 5_000);
+        for (const text of ["1", "2", "3"]) say(text);
+        const atOnce = [...said];
+        for (let turn = 0; turn < 2; turn += 1) due.shift()[0](); // five seconds later, and again
+        const isQuiet = due.length === 0;
+        say("4");
+        const found = { atOnce, said, isQuiet, ms: due[0][1] };
+    """)
+    assert found == {"atOnce": ["1"], "said": ["1", "3", "4"], "isQuiet": True, "ms": 5_000}
+
+
 def test_a_place_on_the_screen_is_found_again_however_close_one_looks(script: Script) -> None:
     found = script("""
         import { View } from "./view.js";

@@ -1,7 +1,7 @@
 /** The table of brokers, and the way to empty one. */
 
 import { byName, count, el, fill, perSecond, plural, rate } from "./format.js";
-import { colourOf } from "./palette.js";
+import { colourOf, isRepeated } from "./palette.js";
 import { addresses, confirm, coordinator, say } from "./shell.js";
 
 const STATES = { live: "good", silent: "bad", dead: "bad", draining: "warn" };
@@ -46,6 +46,7 @@ function update(cells, one, most) {
   cells.lost.classList.toggle("error", one.lost > 0);
   const colour = colourOf(one.name);
   cells.chip.style.setProperty("--c", colour);
+  cells.chip.classList.toggle("hollow", isRepeated(one.name));
   cells.bar.style.setProperty("--c", colour);
   cells.in.style.width = `${(100 * one.bytes_in) / most}%`;
   cells.out.style.width = `${(100 * one.bytes_out) / most}%`;

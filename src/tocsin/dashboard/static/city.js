@@ -2,15 +2,13 @@
 
 import { byName, count, decimal, el, fill, write } from "./format.js";
 import { follow } from "./live.js";
-import { CityMap } from "./map.js";
-import { colourOf } from "./palette.js";
+import { CityMap, standing } from "./map.js";
+import { chip, isRepeated } from "./palette.js";
 import { addresses, onTheme, open, setState } from "./shell.js";
+import { setUpZoom } from "./zoom.js";
 
 const SHOWN_REPORTS = 30;
 const REGIONS_EVERY_MS = 3_000;
-const CLOSER = 1.4;
-const STEP_PX = 60;
-const ARROWS = { ArrowLeft: [STEP_PX, 0], ArrowRight: [-STEP_PX, 0], ArrowUp: [0, STEP_PX], ArrowDown: [0, -STEP_PX] };
 const byId = (id) => document.getElementById(id);
 const map = new CityMap(byId("city-map"));
 let brokers = [];
@@ -45,14 +43,16 @@ function move(message) {
 function place(message) {
   brokers = message.brokers;
   map.place(message);
+  byId("show-brokers").hidden = !standing(message).length;
   showLegend();
 }
 
 function showLegend() {
   const counts = map.counts();
   byId("nobody").hidden = !map.world || counts.reduce((a, b) => a + b, 0) >= map.world.people;
+  byId("shared").hidden = !brokers.some(isRepeated);
   const lines = brokers.map((name, at) => ({ name, people: counts[at] })).sort((a, b) => byName(a.name, b.name));
-  fill(byId("legend"), lines.map(({ name, people }) => el("li", {}, el("span", {}, el("span", { class: "chip", style: { "--c": colourOf(name) } }), name), el("span", {}, count(people)))));
+  fill(byId("legend"), lines.map(({ name, people }) => el("li", {}, el("span", {}, chip(name), name), el("span", {}, count(people)))));
 }
 
 function report(message) {
@@ -61,7 +61,7 @@ function report(message) {
   const list = byId("reports");
   const lines = message.reports.slice(-SHOWN_REPORTS).map(([, kind, severity, x, y]) => el("li", {},
     el("time", {}, `${decimal(message.t, 0)} s`),
-    el("span", {}, `${kind}, severity ${severity}, at ${count(x)} / ${count(y)} m`)));
+    el("span", {}, `${kind}, severity\u00a0${severity}, at\u00a0${count(x)}\u00a0/\u00a0${count(y)}\u00a0m`)));
   list.prepend(...lines.reverse());
   while (list.children.length > SHOWN_REPORTS) list.lastChild.remove();
 }
@@ -74,14 +74,7 @@ function forgetReports() {
 }
 
 byId("layers").addEventListener("change", ({ target }) => map.show(target.name, target.checked));
-fill(document.querySelector(".zoom"),
-  el("button", { onclick: () => map.zoom(CLOSER), "aria-label": "Closer", "aria-describedby": "map-keys" }, "+"),
-  el("button", { onclick: () => map.zoom(1 / CLOSER), "aria-label": "Farther away", "aria-describedby": "map-keys" }, "−"));
-document.querySelector(".zoom").addEventListener("keydown", (event) => {
-  if (!ARROWS[event.key]) return;
-  event.preventDefault();
-  map.pan(...ARROWS[event.key]);
-});
+setUpZoom(document.querySelector(".zoom"), map, "map-keys");
 onTheme(() => {
   map.redraw();
   showLegend();

@@ -1,6 +1,6 @@
 /** What stands still on the map: parks, the river, streets; shelters, and the names of districts. */
 
-import { boxOf, centred, widthOf, write } from "./labels.js";
+import { around, boxOf, widthOf, write } from "./labels.js";
 import { isDark, token } from "./palette.js";
 
 const LIGHT = { water: "#cfe3ee", green: "#dfecd6", street: "#e3e0d8", road: "#c9c4b8" };
@@ -61,16 +61,18 @@ export function drawShelters(context, { shelters }, view) {
   }
 }
 
-/** The names of districts whose middle is on the screen; the boxes that they take. */
-export function drawNames(context, { districts }, view) {
+/** The names of districts whose middle is on the screen, beside what is `taken`; the boxes that they take. */
+export function drawNames(context, { districts }, view, taken = []) {
   const [wide, high] = view.box;
   const colours = { ink: token("soft"), rim: token("land") };
-  return districts.flatMap(([name, x, y]) => {
+  const boxes = [];
+  for (const [name, x, y] of districts) {
     const [px, py] = view.at(x, y);
-    if (px < 0 || py < 0 || px > wide || py > high) return [];
+    if (px < 0 || py < 0 || px > wide || py > high) continue;
     const width = widthOf(context, name);
-    const spot = [centred(px, width, wide), py];
+    const spot = around([px, py], width, view.box, [...taken, ...boxes]);
     write(context, name, spot, colours);
-    return [boxOf(spot, width)];
-  });
+    boxes.push(boxOf(spot, width));
+  }
+  return boxes;
 }

@@ -14,13 +14,20 @@ export function beside([px, py], width, [wide, high], taken = []) {
   const middle = centred(px, width, wide);
   const spots = [[px + AWAY, py + DEEP], [px - AWAY - width, py + DEEP], [middle, py - AWAY - DEEP], [middle, py + AWAY + HIGH]];
   const whole = spots.filter((spot) => isWithin(boxOf(spot, width), wide, high));
-  return whole.find((spot) => !taken.some((box) => overlap(box, boxOf(spot, width)))) ?? whole[0] ?? spots[0];
+  return whole.find((spot) => isFree(boxOf(spot, width), taken)) ?? whole[0] ?? spots[0];
+}
+
+/** Centred at [px, py], or above or below it where that is taken. */
+export function around([px, py], width, [wide], taken = []) {
+  const spots = [py, py - AWAY - HIGH, py + AWAY + HIGH].map((y) => [centred(px, width, wide), y]);
+  return spots.find((spot) => isFree(boxOf(spot, width), taken)) ?? spots[0];
 }
 
 /** Centred at px, or as near to that as it is not cut. */
 export const centred = (px, width, wide) => Math.max(MARGIN, Math.min(wide - MARGIN - width, px - width / 2));
 
 const isWithin = ([left, top, right, bottom], wide, high) => left >= MARGIN && top >= 0 && right <= wide - MARGIN && bottom <= high;
+const isFree = (box, taken) => !taken.some((other) => overlap(other, box));
 const overlap = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
 
 /** A text with a rim that sets it off from what is below. */

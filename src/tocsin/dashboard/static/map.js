@@ -4,11 +4,12 @@
  */
 
 import { drawGround, drawNames, drawShelters } from "./ground.js";
-import { drawMarks, Reports } from "./marks.js";
+import { brokerBoxes, drawBrokers, drawLabels, drawMarks, Reports } from "./marks.js";
+import { colourOf, isRepeated } from "./palette.js";
 import { People } from "./people.js";
 import { View } from "./view.js";
 
-const LAYERS = ["ground", "regions", "people", "names", "marks"];
+const LAYERS = ["ground", "regions", "people", "marks", "names"];
 const FINEST = 2; // finer screens are drawn on as if they had so many pixels to one
 const DRAGGED_PX = 4; // a pointer that moved less has clicked
 
@@ -21,8 +22,9 @@ export class CityMap {
   #reports = new Reports();
   #image = null;
   #marks = [];
+  #brokers = []; // {x, y, label}, of those of which it is known where they stand
   #names = []; // the boxes that the names of districts take
-  #shows = { people: true, regions: true, shelters: true, reports: true };
+  #shows = { people: true, regions: true, shelters: true, reports: true, brokers: true };
   #areRegionsOld = true;
   #isOld = true; // all that is drawn in frames
   #wasDragged = false;
@@ -47,7 +49,7 @@ export class CityMap {
 
   setWorld(world) {
     this.#world = world;
-    [this.#people, this.#reports] = [new People(), new Reports()];
+    [this.#people, this.#reports, this.#brokers] = [new People(), new Reports(), []];
     this.#resize();
   }
 
@@ -64,6 +66,10 @@ export class CityMap {
   place(message) {
     this.#people.place(message);
     this.#areRegionsOld = this.#isOld = true;
+    const stand = standing(message);
+    if (JSON.stringify(stand) === JSON.stringify(this.#brokers)) return;
+    this.#brokers = stand;
+    this.redraw();
   }
 
   counts() {
@@ -79,7 +85,7 @@ export class CityMap {
     this.#isOld = true;
   }
 
-  /** Marks that stay: {x, y, radius, label}. */
+  /** Marks that stay: {x, y, radius, label, isShelter}. */
   setMarks(marks) {
     this.#marks = marks;
     this.#isOld = true;
@@ -108,7 +114,10 @@ export class CityMap {
     drawGround(clear(ground), this.#world, this.#view);
     clear(names);
     if (this.#shows.shelters) drawShelters(names, this.#world, this.#view);
-    this.#names = drawNames(names, this.#world, this.#view);
+    const brokers = this.#shows.brokers ? this.#brokers.map(coloured) : [];
+    const boxes = brokerBoxes(brokers, this.#view);
+    this.#names = [...boxes, ...drawNames(names, this.#world, this.#view, boxes)];
+    drawBrokers(names, brokers, this.#view, this.#names);
   }
 
   #resize() {
@@ -131,8 +140,9 @@ export class CityMap {
     if (!isOld && !this.#isOld) return;
     this.#drawPeople(now);
     const marks = clear(this.#layers.marks);
+    drawMarks(marks, this.#marks, this.#view);
     if (this.#shows.reports) this.#reports.draw(marks, this.#view, now);
-    drawMarks(marks, this.#marks, this.#view, this.#names);
+    drawLabels(marks, this.#marks, this.#view, this.#names);
   }
 
   #drawRegions() {
@@ -175,6 +185,13 @@ export class CityMap {
     for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => ending.abort(), { signal });
   }
 }
+
+/** Brokers that say where they are; a message without that has none. */
+export function standing({ brokers, at = [] }) {
+  return brokers.flatMap((label, number) => (at[number] ? [{ x: at[number][0], y: at[number][1], label }] : []));
+}
+
+const coloured = (broker) => ({ ...broker, colour: colourOf(broker.label), isHollow: isRepeated(broker.label) });
 
 function layer(box, name) {
   const canvas = document.createElement("canvas");

@@ -1,6 +1,6 @@
 /** The colours of the page, and those of brokers: Paul Tol's muted scheme, which colour-blind people can tell apart, lighter in the dark. */
 
-import { byName } from "./format.js";
+import { byName, el } from "./format.js";
 
 const LIGHT = ["#332288", "#cc6677", "#117733", "#c8a415", "#3e9fd0", "#882255", "#2f9c8c", "#8a8a1f", "#aa4499", "#8c4b1f"];
 const DARK = ["#8f83e8", "#e58794", "#4fb873", "#e3cf76", "#88ccee", "#d96a9c", "#5cc9b7", "#c3c35a", "#d27ac6", "#d99b6c"];
@@ -21,6 +21,12 @@ export function numberOf(name) {
 export const numberAll = (names) => [...names].sort(byName).forEach(numberOf);
 
 export const colourOf = (name) => palette()[numberOf(name) % LIGHT.length];
+
+/** Whether another broker had this colour before: then its chip is hollow, and its line dotted. */
+export const isRepeated = (name) => numberOf(name) >= LIGHT.length;
+
+/** The colour of a broker, beside its name. */
+export const chip = (name) => el("span", { class: isRepeated(name) ? "chip hollow" : "chip", style: { "--c": colourOf(name) } });
 
 /** A colour of the style sheet; read once for light and once for dark, for it is asked for in every frame. */
 const tokens = new Map();

@@ -2,7 +2,7 @@
 
 import { draw } from "./charts.js";
 import { byName } from "./format.js";
-import { colourOf, token } from "./palette.js";
+import { colourOf, isRepeated, token } from "./palette.js";
 
 /** As many samples as the dashboard itself keeps; a broker that is in none of them any more is forgotten. */
 export class Past {
@@ -63,7 +63,7 @@ export function drawPast(past) {
     const { bytes_in, bytes_out } = of(name);
     return { name, y: bytes_in.map((value, at) => (value === null ? null : value + bytes_out[at])), colour: colourOf(name) };
   }), { unit: "B/s", isStacked: true });
-  draw(byId("people-chart"), past.at, names.map((name) => ({ name, y: of(name).online, colour: colourOf(name) })));
+  draw(byId("people-chart"), past.at, names.map((name) => ({ name, y: of(name).online, colour: colourOf(name), dash: isRepeated(name) ? "dot" : "solid" })));
 }
 
 const dated = (at) => new Date(at * 1000);
