@@ -1,16 +1,20 @@
 /** What a subscriber sees: choose a channel, fill in its parameters, be told. */
 
+import { paced } from "./announce.js";
 import { el, fill, plural, time, write } from "./format.js";
 import { parameterField, values } from "./form.js";
 import { CityMap } from "./map.js";
-import { card, gapCard, placeOf, reportOf, sheltersOn, short } from "./notice.js";
+import { card, gapCard, gapText, heard as inShort, placeOf, reportOf, sheltersOn, short } from "./notice.js";
 import { addresses, ask, claims, lastingToken, logIn, onceMore, onTheme, open, say, setState } from "./shell.js";
 import { channel, connect, defaultId } from "./tocsin.js";
+import { setUpZoom } from "./zoom.js";
 
 const KEPT = 200;
 const LOOK_AGAIN_MS = 5_000;
+const READ_OUT_EVERY_MS = 5_000;
 const byId = (id) => document.getElementById(id);
 const map = new CityMap(byId("my-map"), { onpick: pick });
+const readOut = paced((text) => write(byId("heard"), text), READ_OUT_EVERY_MS);
 const held = new Map(); // id → {subscription, target}
 let channels = [];
 let session = null;
@@ -97,7 +101,7 @@ async function add(target, id) {
 async function read(subscription, target) {
   try {
     for await (const item of subscription) {
-      if (item.type === "gap") put(gapCard(item, target));
+      if (item.type === "gap") missed(item, target);
       else told(item, target);
     }
   } catch (problem) {
@@ -107,12 +111,18 @@ async function read(subscription, target) {
   showMine();
 }
 
+function missed(gap, target) {
+  put(gapCard(gap, target));
+  readOut(gapText(gap, target));
+}
+
 function told({ payload }, target) {
   received += 1;
   put(card(payload, target));
+  readOut(inShort(received, payload, target));
   write(byId("counted"), plural(received, "notification"));
   added = sheltersOn(map.world, payload);
-  write(byId("marked"), added.length ? `Marked: ${added.map(({ name }) => name).join("; ")}.` : "");
+  write(byId("marked"), added.length ? `The newest names ${added.map(({ name }) => name).join("; ")}.` : "");
   showPlace();
   const report = reportOf(payload, received);
   if (report) map.addReports({ reports: [report] });
@@ -205,6 +215,7 @@ async function start() {
   for (const { id, target } of await session.held()) if (target.kind === "channel") await add(target, id).catch((problem) => say(problem.message, { isBad: true }));
 }
 
+setUpZoom(document.querySelector(".zoom"), map, "map-keys");
 byId("channel").addEventListener("change", showParameters);
 byId("parameters").addEventListener("input", showPlace);
 byId("subscribe").addEventListener("submit", subscribe);

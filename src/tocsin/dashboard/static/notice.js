@@ -1,16 +1,20 @@
 /** A notification as a card: what happened, and what the channel added to it. A payload may be anything, and is shown
  * in any case, what is long not to its end. */
 
-import { count, el, time } from "./format.js";
+import { count, el, moment, plural, time } from "./format.js";
 
-const HEADLINE = new Set(["kind", "severity", "text", "report_id", "x", "y", "metres", "shelters"]);
+const HEADLINE = ["kind", "severity", "text", "report_id", "x", "y", "metres", "shelters"];
 
 const LONGEST = 2_000; // characters of a value
 const MOST = 50; // values
+const HEARD = 160; // characters that are read out of a text
 
-export function card(payload, target) {
-  const found = payload !== null && typeof payload === "object" && !Array.isArray(payload) ? payload : { value: payload };
-  const rest = Object.entries(found).filter(([name]) => !HEADLINE.has(name)).slice(0, MOST);
+/** `now` in Unix seconds: what was missed meanwhile is received now, too, whenever it happened. */
+export function card(payload, target, now = Date.now() / 1000) {
+  const found = fieldsOf(payload);
+  const at = momentOf(found.at);
+  const inHead = new Set(at === null ? HEADLINE : [...HEADLINE, "at"]);
+  const rest = Object.entries(found).filter(([name]) => !inHead.has(name)).slice(0, MOST);
   const about = [
     "metres" in found ? ["from you", metres(found.metres)] : null,
     "x" in found && "y" in found ? ["place", `${number(found.x)} / ${metres(found.y)}`] : null,
@@ -20,9 +24,24 @@ export function card(payload, target) {
   return el("li", { class: "fresh" },
     el("header", {},
       el("h3", {}, shown(found.kind ?? target.name), " ", "severity" in found ? el("span", { class: `tag ${severity >= 4 ? "bad" : severity >= 3 ? "warn" : ""}` }, `severity ${shown(found.severity)}`) : null),
-      el("span", { class: "quiet small" }, `${target.name} · ${time(Date.now() / 1000)}`)),
+      el("span", { class: "quiet small" }, [target.name, at === null ? null : moment(at, now), `received ${time(now)}`].filter(Boolean).join(" · "))),
     found.text ? el("p", {}, shown(found.text)) : null,
     about.length || found.shelters ? el("dl", {}, about.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]).flat(), ...shelters(found)) : null);
+}
+
+const fieldsOf = (payload) => (payload !== null && typeof payload === "object" && !Array.isArray(payload) ? payload : { value: payload });
+
+/** Unix seconds of a timestamp, a number of these or a text that says its time zone; null for anything else. */
+export function momentOf(at) {
+  if (typeof at === "string" && /^\d{4}-\d\d-\d\d[T ].*(Z|[+-]\d\d:?\d\d)$/.test(at)) return Number.isNaN(Date.parse(at)) ? null : Date.parse(at) / 1000;
+  return typeof at === "number" && at > 1e9 && at < 1e11 ? at : null;
+}
+
+/** What is read out of notifications: how many there are, and the newest in short. */
+export function heard(received, payload, target) {
+  const { kind, severity, text } = fieldsOf(payload);
+  const newest = [shown(kind ?? target.name), severity === undefined ? null : `severity ${shown(severity)}`, text ? shown(text) : null].filter(Boolean);
+  return `${plural(received, "notification")}; newest: ${newest.join(", ").slice(0, HEARD)}`;
 }
 
 function shelters(found) {
@@ -37,7 +56,7 @@ const numeric = (value, otherwise) => (typeof value === "number" ? value : other
 
 const number = (value) => (typeof value === "number" ? count(value) : shown(value));
 
-const metres = (value) => `${number(value)} m`;
+const metres = (value) => `${number(value)}\u00a0m`; // never the unit alone on a line
 
 /** Any value as text. */
 export function shown(value) {
@@ -47,9 +66,9 @@ export function shown(value) {
 
 const REASONS = { retention: "it is no longer kept", slow: "this page was too slow", owner: "its owner died", lost: "it was lost", unannounced: "nobody knows why" };
 
-export function gapCard({ count: missing, reason }, target) {
-  return el("li", { class: "gap" }, `${missing === null ? "Something" : `${count(missing)} notifications`} of ${target.name} will not come: ${REASONS[reason] ?? reason}.`);
-}
+export const gapText = ({ count: missing, reason }, target) => `${missing === null ? "Something" : plural(missing, "notification")} of ${target.name} will not come: ${REASONS[reason] ?? reason}.`;
+
+export const gapCard = (gap, target) => el("li", { class: "gap" }, gapText(gap, target));
 
 /** Where something is, if it says so. */
 export function placeOf(found) {
@@ -67,7 +86,7 @@ export function reportOf(found, id) {
 export function sheltersOn(world, found) {
   return sheltersOf(found).flatMap(({ name }, at) => {
     const [, x, y] = world?.shelters.find(([known]) => known === name) ?? [];
-    return x === undefined ? [] : [{ x, y, name, label: at === 0 ? name.split(",")[0] : "" }];
+    return x === undefined ? [] : [{ x, y, name, isShelter: true, label: at === 0 ? name.split(",")[0] : "" }];
   });
 }
 
