@@ -79,6 +79,16 @@ def test_the_map_is_moved_without_a_pointer(recorded: Page) -> None:
     assert recorded.evaluate(GROUND) == whole
 
 
+def test_a_page_that_came_before_the_city_gets_it_when_it_is_there(recorded: Page) -> None:
+    """The world of a recording is drawn while pages can be asked for already."""
+    expect(recorded.locator("#legend li")).to_have_count(3)
+    empty = json.dumps({"position": None, "world": None})
+    recorded.route("**/api/city", lambda route: route.fulfill(body=empty, content_type="application/json"), times=1)
+    recorded.reload()
+    expect(recorded.locator("#no-city")).to_be_hidden()
+    expect(recorded.locator("#legend li")).to_have_count(3)
+
+
 def test_a_recording_names_no_policy_and_says_what_is_made_up(recorded: Page) -> None:
     """The last of them: it leaves the map."""
     expect(recorded.locator("#played")).to_be_visible()

@@ -22,7 +22,7 @@ function begin({ world }) {
 }
 
 function take(message) {
-  if (message.k === "world") return "again";
+  if (message.k === "world" || !map.world) return "again"; // a city that this page has not, or not yet
   if (message.k === "people") move(message);
   else if (message.k === "placed") place(message);
   else if (message.k === "begins") forgetReports();
