@@ -129,3 +129,10 @@ def test_whom_the_coordinator_could_not_keep_is_not_let_in(name):
     door.directory.is_away = True
     with pytest.raises(Unauthenticated, match="cannot be a user"):
         door.admit(token_of(name))
+
+
+def test_where_tokens_are_off_a_ticket_alone_is_as_good_as_none():
+    """A client without a token comes by the coordinator, too, which gives it a ticket."""
+    admitted = Door(insecure=True).admit(None, ticket())
+    assert (admitted.principal.subject, admitted.principal.may("admin"), admitted.has_token) == ("ann", True, True)
+    assert (admitted.version, admitted.ends_at) == (3, float("inf"))
