@@ -68,10 +68,11 @@ def _take_running(browser: Browser, url: str, secret: bytes, wanted: set[str]) -
             pages[_name("me", scheme)] = _subscribed(_open(browser, f"{url}/me", secret, scheme, f"ann-{scheme}"))
     if "phone" in wanted:
         pages["phone"] = _open(browser, f"{url}/operator", secret, "light", window=PHONE)
+    first.get_by_role("button", name="Compare now").click()  # which compiles the policies
+    first.wait_for_timeout(LOOKED_MS)
     for name, page in pages.items():
         if name.startswith("operator"):
             page.get_by_role("button", name="Compare now").click()
-    first.wait_for_timeout(LOOKED_MS)
     for name, page in pages.items():
         if name.startswith("me"):
             expect(page.locator("#told > li").nth(2)).to_be_visible(timeout=PATIENCE_MS)
