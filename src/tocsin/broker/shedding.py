@@ -1,7 +1,8 @@
 """What a slow subscriber does without: a policy names the entries, and holes are left in their places.
 
 A hole stands where its entries stood, so that the gap is told after everything before it and before
-everything after it, stream by stream.
+everything after it, stream by stream. Holes do not reach over an answer: it may be that of a subscription to the
+same stream, which has to hear of what it lost from there on.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ def without(waiting: Sequence[Entry], dropped: Collection[int]) -> list[Entry]:
     for i, entry in enumerate(waiting):
         if i not in dropped and not entry.is_shed:
             open_holes.pop(entry.stream, None)
+            if entry.is_control:
+                open_holes.clear()
             left.append(entry)
         elif (at := open_holes.get(entry.stream)) is not None:
             left[at] = shed(left[at], entry, total((left[at].count, entry.count)))

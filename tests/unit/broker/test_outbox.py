@@ -32,7 +32,10 @@ def told(entries: list[Entry]) -> list[str]:
             [*line("a", 1), *line("b", 1), *line("a", 2)], {0, 2}, ["a1-2x2", "b1"], id="another stream is not between"
         ),
         pytest.param(
-            [*line("a", 1), control(b"x"), *line("a", 2)], {0, 2}, ["a1-2x2", "answer"], id="nor is an answer"
+            [*line("a", 1), control(b"x"), *line("a", 2, 3)],
+            {0, 2, 3},
+            ["a1-1x1", "answer", "a2-3x2"],
+            id="an answer is: it may begin a subscription",
         ),
     ],
 )
