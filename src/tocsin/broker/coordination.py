@@ -87,6 +87,7 @@ class Coordination:
         self._obeys: Obeying | None = None
         self._noted = Noted()
         self._is_away, self._is_full, self._is_draining = True, True, False
+        self._is_told_away = False  # in the log
         self._leaves_at: float | None = None
         self._interval_s = 1.0
         self._urgent, self._registered = asyncio.Event(), asyncio.Event()
@@ -196,8 +197,9 @@ class Coordination:
                 backoff.succeeded()
                 await self._until_due()
             except TocsinError as problem:
-                if not self._is_away:
+                if not self._is_told_away:
                     log.warning("the coordinator is away, and the broker goes on without it: %s", problem)
+                self._is_told_away = True
                 self._went_away()
                 self._ask_around()
                 await backoff.pause()
@@ -244,7 +246,7 @@ class Coordination:
         except BaseException:
             self._is_full = True
             raise
-        self._is_away = False
+        self._is_away = self._is_told_away = False
         if answer.is_known:
             self._noted.taken(report)
         else:

@@ -26,6 +26,7 @@ from tocsin.protocol.coordination import (
 )
 
 T = TypeVar("T")
+LONGEST_DETAIL = 1_000
 
 
 class CoordinatorClient:
@@ -82,8 +83,20 @@ class CoordinatorClient:
         if answer.status_code == 404:
             raise NotFound("resource of the coordinator", path.partition("?")[0])
         if answer.status_code in (400, 409, 413, 422):
-            raise BadArgument("request", "what the coordinator takes", answer.text[:300])
-        raise Unavailable(f"the coordinator answers {answer.status_code}: {answer.text[:200]}")
+            raise BadArgument("request", "what the coordinator takes", because=_detail(answer))
+        raise Unavailable(f"the coordinator answers {answer.status_code}: {_detail(answer)}")
+
+
+class _Problem(msgspec.Struct):
+    detail: str
+
+
+def _detail(answer: httpx.Response) -> str:
+    """The sentence of a problem; of anything else its beginning."""
+    try:
+        return msgspec.json.decode(answer.content, type=_Problem).detail[:LONGEST_DETAIL]
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return answer.text[:200]
 
 
 def _read(kind: type[T], body: bytes) -> T:

@@ -18,6 +18,7 @@ import uvloop
 
 from tocsin.broker.app import create_app
 from tocsin.broker.core import Core, Keys
+from tocsin.broker.ports import Publisher
 from tocsin.broker.residents import LocalResidents
 from tocsin.broker.server import BrokerServer, make_hub, tls_context, until_signal
 from tocsin.broker.upstream.assembly import Sources
@@ -34,10 +35,11 @@ from tocsin.dashboard.replay import Replay
 from tocsin.dashboard.sampling import Sampler
 from tocsin.dashboard.stage import Stage
 from tocsin.dashboard.telling import Speaker
+from tocsin.errors import Refused
 from tocsin.jwks import verifier
 from tocsin.protocol.targets import topic_stream
 from tocsin.tls import trusting
-from tocsin.tokens import ensure_secret
+from tocsin.tokens import Principal, ensure_secret
 from tocsin.web.connection import ConnectionLimits
 
 log = logging.getLogger(__name__)
@@ -75,6 +77,18 @@ async def serve(config: Config, replay: Replay | None, on_ready: Callable[[str],
     await broker.stop()
 
 
+class OwnTopics:
+    """Visitors publish on the city alone, and who may; samples are the dashboard's own word."""
+
+    def __init__(self, publisher: Publisher) -> None:
+        self._publisher = publisher
+
+    async def publish(self, topic: str, payload: bytes, principal: Principal) -> str:
+        if topic != city.TOPIC:
+            raise Refused(f"the dashboard takes publications under {city.TOPIC!r} alone, got {topic!r}")
+        return await self._publisher.publish(topic, payload, principal)
+
+
 class LoneBroker:
     """A broker at the dashboard's address, of its own topics, with the pages beside it."""
 
@@ -83,7 +97,8 @@ class LoneBroker:
         self._hub = make_hub(alone.broker)
         self.sources = Sources(alone, secret, self._hub)
         keys = Keys(verifier(config.auth, secret), secret, config.auth.leeway)
-        self._core = Core(alone.broker, self._hub, self.sources.upstreams, self.sources.directory, keys)
+        upstreams = replace(self.sources.upstreams, publisher=OwnTopics(self.sources.topics))
+        self._core = Core(alone.broker, self._hub, upstreams, self.sources.directory, keys)
         origins = http.allowed_origins.split()
         self.app = create_app(
             self._core,

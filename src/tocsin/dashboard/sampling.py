@@ -130,7 +130,7 @@ class Sampler:
     async def _get(self, url: str, path: str, **query: Any) -> bytes | None:
         try:
             answer = await self._client.get(url + path, params=query or None)
-        except (httpx.HTTPError, httpx.InvalidURL) as problem:
+        except (httpx.HTTPError, httpx.InvalidURL, AttributeError) as problem:  # anyio's, of a socket reset at once
             self._tell(url, f"does not answer ({type(problem).__name__}).")
             return None
         if answer.status_code != 200:

@@ -17,7 +17,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
-from tocsin.errors import Corrupt
+from tocsin.errors import Corrupt, Unavailable
 
 FORMAT, VERSION = "tocsin-recording", 1
 MAX_LINE = 150_000_000  # characters: where a million people are takes half of it
@@ -116,6 +116,7 @@ def _writer(path: Path) -> Iterator[IO[str]]:
 
 
 def _reader(path: Path) -> IO[str]:
-    if path.suffix != ".gz":
-        return path.open(encoding="utf-8")
-    return gzip.open(path, "rt", encoding="utf-8")
+    try:
+        return path.open(encoding="utf-8") if path.suffix != ".gz" else gzip.open(path, "rt", encoding="utf-8")
+    except OSError as problem:
+        raise Unavailable(f"recording {path} cannot be read: {problem.strerror}") from None

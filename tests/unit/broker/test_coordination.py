@@ -14,7 +14,7 @@ import pytest
 
 from tocsin.broker.coordination import Coordination, CoordinationOptions
 from tocsin.broker.coordinator_client import CoordinatorClient
-from tocsin.errors import TocsinError, Unavailable
+from tocsin.errors import BadArgument, TocsinError, Unavailable
 from tocsin.protocol.coordination import (
     Adopt,
     BrokerInfo,
@@ -268,6 +268,34 @@ def test_while_the_coordinator_is_away_nobody_waits_and_nothing_is_forgotten() -
             assert not coordinator.reports[-1].kept
 
     run(story())
+
+
+def test_a_coordinator_that_was_never_there_is_told_once_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    def said() -> list[str]:
+        return [one.getMessage() for one in caplog.records if "the coordinator is away" in one.getMessage()]
+
+    async def story() -> None:
+        coordinator = Coordinator()
+        coordinator.is_away = True
+        async with linked(coordinator) as (_, house):
+            await until(lambda: house.asked_around > 3)
+            assert len(said()) == 1
+            coordinator.is_away = False
+            await until(lambda: coordinator.reports)
+            coordinator.is_away = True
+            await until(lambda: len(said()) == 2)
+
+    run(story())
+
+
+def test_a_broker_that_is_not_taken_is_told_why_to_the_last_word() -> None:
+    why = f"broker 'a' exists already; it lives at http://{'x' * 300}: give this one another name"
+    problem = {"type": "about:blank", "title": "Already exists", "status": 409, "detail": why}
+    refusing = httpx.MockTransport(lambda request: httpx.Response(409, json=problem))
+    client = CoordinatorClient("http://coordinator", "a", lambda: "token", 1.0, 4, refusing)
+    with pytest.raises(BadArgument) as refused:
+        asyncio.run(client.register(Registration("life-1", "http://a", None, None)))
+    assert why in str(refused.value)
 
 
 def test_a_coordinator_that_forgot_the_broker_is_registered_with_again() -> None:

@@ -2,21 +2,37 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from pathlib import Path
+
+import pytest
 
 from tocsin.client import connect, topic
 from tocsin.config import Config
 from tocsin.dashboard.program import LoneBroker
 from tocsin.dashboard.telling import Speaker
+from tocsin.errors import BrokerRefused
 from tocsin.tokens import mint
 
 SECRET = b"s" * 32
+CONFIG = replace(Config(), dashboard=replace(Config().dashboard, host="127.0.0.1", port=0))
 
 
-def test_a_topic_is_followed_while_a_page_is_open_and_no_longer(tmp_path: Path) -> None:
+def test_visitors_publish_under_nothing_but_the_city() -> None:
+    async def story() -> None:
+        broker = LoneBroker(CONFIG, SECRET)
+        await broker.start()
+        async with connect(broker=broker.server.url, token=mint(SECRET, "eve", ["publish:*"], 60)) as eve:
+            assert await eve.publish("city", {"k": "begins"})
+            for name in ("system", "elsewhere"):
+                with pytest.raises(BrokerRefused, match="under 'city' alone"):
+                    await eve.publish(name, {"forged": True})
+        await broker.stop()
+
+    asyncio.run(story())
+
+
+def test_a_topic_is_followed_while_a_page_is_open_and_no_longer() -> None:
     async def story() -> list[bool]:
-        config = replace(Config(), dashboard=replace(Config().dashboard, host="127.0.0.1", port=0))
-        broker = LoneBroker(config, SECRET)
+        broker = LoneBroker(CONFIG, SECRET)
         await broker.start()
         speaker, seen = Speaker(broker.sources.topics), [broker.is_map_watched()]
         token = mint(SECRET, "operator", ["topic:*"], 60)

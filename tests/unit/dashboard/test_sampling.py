@@ -91,6 +91,19 @@ def test_who_does_not_answer_is_told_and_the_rest_stands() -> None:
     assert [alert.id for alert in sample.alerts] == ["cluster"]
 
 
+def test_a_connection_that_is_reset_at_once_is_told_like_one_that_is_not_there() -> None:
+    """As anyio has it: the socket is gone when its peer's name is asked for."""
+
+    def reset(request: httpx.Request) -> httpx.Response:
+        raise AttributeError("'NoneType' object has no attribute 'getpeername'")
+
+    async def story() -> Sample:
+        async with httpx.AsyncClient(transport=httpx.MockTransport(reset)) as client:
+            return await Sampler(client, "http://c", "http://d", Dashboard(), unheard).sample()
+
+    assert "The coordinator at http://c does not answer (AttributeError)." in asyncio.run(story()).problems
+
+
 def test_while_the_cluster_is_away_channels_are_as_it_last_told() -> None:
     behind = CHANNEL | {"lag_s": 900.0, "problem": "it fails"}
     told = answers(0.0, 0.0) | {"http://d/channels": {"channels": [behind]}}

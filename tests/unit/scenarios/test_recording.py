@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tocsin.errors import Corrupt
+from tocsin.errors import Corrupt, Unavailable
 from tocsin.scenarios import recording
 from tocsin.scenarios.recording import Event, about, record, replay
 
@@ -53,6 +53,12 @@ def test_a_damaged_recording_is_noticed(tmp_path: Path, text: str, problem: str)
     path.write_text(text, encoding="utf-8")
     with pytest.raises(Corrupt, match=problem):
         list(replay(path))
+
+
+@pytest.mark.parametrize("name", ["nowhere.jsonl", "nowhere.jsonl.gz", ""])
+def test_what_is_no_file_is_named(tmp_path: Path, name: str) -> None:
+    with pytest.raises(Unavailable, match="cannot be read"):
+        about(tmp_path / name)
 
 
 def test_a_cut_archive_is_noticed(tmp_path: Path) -> None:
