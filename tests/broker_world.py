@@ -151,6 +151,7 @@ class MemoryDirectory:
     arrivals: list[tuple[str, int]] = field(default_factory=list)
     is_drained: bool = False
     may_drop: asyncio.Event | None = None
+    refused: str | None = None
 
     async def where(self, user: str) -> Placement | None:
         if self.is_away:

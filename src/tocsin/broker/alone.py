@@ -15,6 +15,7 @@ class Alone:
         self._broker = broker
 
     is_briefed = True
+    refused: str | None = None
 
     async def where(self, user: str) -> Placement | None:
         me = self._broker()

@@ -80,9 +80,11 @@ def create_app(
 
 @probes.get("/readyz", **readiness("Does the broker take subscribers?"))
 async def readyz(api: Shared) -> Response:
-    """503 from the start of a drain."""
+    """503 from the start of a drain, and while the coordinator does not take the broker."""
     if api.core.is_draining:
         raise Unavailable("the broker is draining")
+    if api.core.directory.refused is not None:
+        raise Unavailable(f"the coordinator does not take this broker: {api.core.directory.refused}")
     return reply(Readiness(True))
 
 

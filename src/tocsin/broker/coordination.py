@@ -96,6 +96,7 @@ class Coordination:
         self._tasks = Tasks("coordination")
         self._keeper = Keeper(client, options.keep_bytes, self._tasks)
         self._is_briefed = False
+        self.refused: str | None = None
         self._asking: asyncio.Task[None] | None = None
 
     def start(self, residents: Residents) -> None:
@@ -213,8 +214,10 @@ class Coordination:
         try:
             registered = await self._client.register(told)
         except BadArgument as refused:  # such as a name that another broker has
+            self.refused = str(refused)
             log.error("the coordinator does not take this broker, and nobody is sent here: %s", refused)
             raise
+        self.refused = None
         log.info("registered with the coordinator as %s", me.name)
         self._interval_s = registered.report_interval_s
         self._followers.set_topology(registered.brokers, registered.leaving)

@@ -140,6 +140,11 @@ class Notices(Protocol):
 class Directory(Protocol):
     """The coordinator, as the core sees it. The last five only note something for the next report."""
 
+    @property
+    def refused(self) -> str | None:
+        """Why the coordinator does not take this broker, so that nobody is sent here; None where it does, or has not said."""
+        ...
+
     async def where(self, user: str) -> Placement | None:
         """Where ``user`` belongs (placed now if it was nowhere); None while the coordinator is away."""
         ...

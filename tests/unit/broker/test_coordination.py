@@ -58,6 +58,7 @@ class Coordinator(httpx.AsyncBaseTransport):
         self.words: list[Kept] = []  # as they came, by reports and at once
         self.may_drop: asyncio.Event | None = None
         self.refuses: set[str] = set()
+        self.is_name_taken = False
         self.queue: list[Instruction] = []
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -87,6 +88,8 @@ class Coordinator(httpx.AsyncBaseTransport):
             self.words.extend(kept)
             refused = [NotKept(n, "limit-exceeded", f"no {k.id}") for n, k in enumerate(kept) if k.id in self.refuses]
             return _json(KeepAnswer(refused))
+        if self.is_name_taken:
+            return httpx.Response(409, json={"detail": "broker 'a' exists already"})
         self.registrations.append(msgspec.json.decode(body, type=Registration))
         self.is_known = True
         return _json(Registered(0.05, [ME], self.was_given_up, [GOING]))
@@ -284,6 +287,20 @@ def test_a_coordinator_that_was_never_there_is_told_once_in_the_log(caplog: pyte
             await until(lambda: coordinator.reports)
             coordinator.is_away = True
             await until(lambda: len(said()) == 2)
+
+    run(story())
+
+
+def test_a_broker_knows_that_it_is_not_taken_until_it_is() -> None:
+    async def story() -> None:
+        coordinator = Coordinator()
+        coordinator.is_name_taken = True
+        async with linked(coordinator) as (link, _):
+            await until(lambda: link.refused)
+            assert "exists already" in str(link.refused)
+            coordinator.is_name_taken = False
+            await until(lambda: coordinator.reports)
+            assert link.refused is None
 
     run(story())
 

@@ -378,6 +378,9 @@ def test_what_supervisors_ask():
             await ann.login("ann")
             assert (await http.get("/healthz")).json() == {"alive": True}
             assert (await http.get("/readyz")).json() == {"ready": True}
+            w.directory.refused = "its name is taken"
+            assert "its name is taken" in (await http.get("/readyz")).json()["detail"]
+            w.directory.refused = None
             assert (await http.get("/version")).json()["broker"] == "broker_1"
             assert (await http.get("/metrics")).status_code == 401
             text = (await http.get("/metrics", headers=bearer("ops", "read"))).text
