@@ -30,6 +30,7 @@ _PAGES = 3  # of the past that are read before the answer, while they have nothi
 class Stood:
     """``starts`` are where the client's subscriptions stand, by id; ``furthest`` is the last of them on each stream.
 
+    ``begun`` are the ways that the answer begins; one that the session is on meanwhile ends where another begins.
     ``turned`` are streams that have never been as far as that; of the ``unsure`` nobody could tell.
     """
 
@@ -44,7 +45,7 @@ class Stood:
 
     def standing(self, subscription: Subscription) -> Standing:
         stream = subscription.stream
-        follow, page = self.begun.get(stream, (self.session.follows[stream], None))
+        follow, page = self.begun.get(stream) or (self.session.follows[stream], None)
         is_turned = stream in self.turned and self.starts.get(subscription.id, "") > follow.position
         is_recovered = (page is None or page.gap is None) and not is_turned
         return Standing(subscription.id, subscription.target, stream.name, follow.position, is_recovered)
@@ -57,8 +58,10 @@ class Stood:
         """Begin to send, after the answer. What was ended meanwhile is passed over."""
         for stream in self.turned:
             self._tell_ahead(stream)
-        for follow, page in self.begun.values():
-            if self.following(follow.stream) is follow:
+        for stream, (follow, page) in self.begun.items():
+            known = self.following(stream)
+            if known is not None:
+                self._replace(known, follow)
                 self._start(follow, page)
         for stream in self.unsure:
             self.session.core.tasks.spawn(self._ask_again(stream))
@@ -79,6 +82,13 @@ class Stood:
                 subscription.acked = min(subscription.acked, stream.position)
         self.session.core.meters.gaps += 1
         return is_ahead
+
+    def _replace(self, known: Follow, follow: Follow) -> None:
+        """Go on by ``follow``. What waits for the tick goes out first: others of the session stand before it."""
+        if known is not follow:
+            self.session.core.hub.flush()
+            known.stop()
+            self.session.follows[follow.stream] = follow
 
     def _start(self, follow: Follow, page: Page | None = None) -> None:
         core = self.session.core
@@ -148,22 +158,26 @@ async def stand_all(
             stood.starts[result.id] = position
             starts[result.stream] = min(position, starts.get(result.stream, position))
             stood.furthest[result.stream] = max(position, stood.furthest.get(result.stream, position))
-    _begin(session, stood, starts)
+    _begin(stood, starts)
     await asyncio.gather(*(_look_around(stood, stream) for stream in starts))
+    _begin(stood, {stream: position for stream, position in starts.items() if stood.following(stream)})
     return stood
 
 
-def _begin(session: Session, stood: Stood, starts: Mapping[Stream, str]) -> None:
-    """Follow each stream. Where the session is past a start already, it begins again there: the client drops echoes."""
+def _begin(stood: Stood, starts: Mapping[Stream, str]) -> None:
+    """Follow each stream. Where the session is past a start already, it begins again there: the client drops echoes.
+
+    Asked again just before the answer, for what the session follows goes on meanwhile: what it is sent before the
+    answer, the client does not take for a subscription that it knows nothing of.
+    """
+    session = stood.session
     for stream, position in starts.items():
         known = session.follows.get(stream)
-        if known is not None and known.position <= position:
+        if stream in stood.begun or (known is not None and known.position <= position):
             continue
-        if known is not None:
-            known.stop()
         follow = Follow(session.core.hub, stream, session.outlet, position)
-        session.follows[stream] = follow
         stood.begun[stream] = (follow, None)
+        session.follows.setdefault(stream, follow)
 
 
 async def _look_around(stood: Stood, stream: Stream) -> None:

@@ -8,6 +8,7 @@ from msgspec import Raw
 from websockets.exceptions import InvalidStatus
 
 from broker_world import SECRET, closed, eventually, place, run, token_of, topic, world
+from tocsin.broker import standing
 from tocsin.broker.ports import Page
 from tocsin.protocol.codes import BAD_MESSAGE
 from tocsin.protocol.coordination import BrokerInfo, Placement
@@ -344,6 +345,58 @@ def test_a_second_subscription_of_a_stream_may_begin_earlier():
             assert await payloads(ann, 4) == [b"1", b"2", b"3", b"4"]
             listed = (await ann.ask(ListSubscriptions(4))).subscriptions
             assert {s.id: s.position for s in listed} == dict.fromkeys(["news", "again", "early"], place(5))
+
+    run(scenario)
+
+
+def test_a_second_subscription_takes_nothing_from_the_first_that_waits_for_the_tick(monkeypatch):
+    async def scenario():
+        async with world(tick=0.2) as w, w.client() as ann:
+            await ann.login("ann", topic("news"))
+            w.topics.put("news", b"1")
+            assert await payloads(ann, 1) == [b"1"]
+            keep = w.directory.keep
+
+            async def slow_keep(user, wanted):
+                w.topics.put("news", b"3")  # the second subscription is held, and not followed yet
+                await keep(user, wanted)
+
+            monkeypatch.setattr(w.directory, "keep", slow_keep)
+            await ann.say(Subscribe(2, "again", TopicTarget("news")))
+            w.topics.put("news", b"2")
+            got = [await ann.next() for _ in range(4)]
+            assert [bytes(n.payload) for n in got if isinstance(n, Notification)] == [b"2", b"3", b"3"]
+
+    run(scenario)
+
+
+def test_what_goes_out_while_a_subscription_is_made_to_stand_comes_to_it_again(monkeypatch):
+    """The stream is followed for the user already, from further behind, and passes where the client says it stands."""
+
+    async def scenario():
+        async with world(cache_bytes=0) as w:
+            async with w.client() as ann:
+                await ann.login("ann", topic("news"))
+            await eventually(lambda: not w.directory.online)
+            w.topics.is_away = True
+            for i in range(6):
+                w.topics.put("news", b"%d" % i)
+            look_around = standing._look_around
+
+            async def slow_look_around(stood, stream):
+                w.topics.is_away = False
+                await eventually(lambda: stood.session.follows[stream].position == place(6))
+                await look_around(stood, stream)
+
+            async with w.client() as ann:
+                welcome = await ann.login("ann")
+                assert welcome.subscriptions[0].position == place(0)
+                monkeypatch.setattr(standing, "_look_around", slow_look_around)
+                await ann.say(Subscribe(2, "news", TopicTarget("news"), place(2)))
+                assert await payloads(ann, 6) == [b"%d" % i for i in range(6)]
+                answer = await ann.next()
+                assert (answer.subscription.position, answer.subscription.recovered) == (place(2), True)
+                assert await payloads(ann, 4) == [b"2", b"3", b"4", b"5"]
 
     run(scenario)
 
