@@ -142,7 +142,7 @@ class Directory(Protocol):
 
     @property
     def refused(self) -> str | None:
-        """Why the coordinator does not take this broker, so that nobody is sent here; None where it does, or has not said."""
+        """Why the coordinator does not take this broker, and nobody is sent here; None unless it said so."""
         ...
 
     async def where(self, user: str) -> Placement | None:
