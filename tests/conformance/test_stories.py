@@ -508,6 +508,35 @@ async def test_a_subscription_made_during_a_move_stands_at_the_destination(world
     assert (again["id"], again["position"]) == ("late", "4")
 
 
+@pytest.mark.parametrize("is_named", [True, False], ids=["asked for without a position", "not asked for"])
+@story
+async def test_where_a_destination_begins_by_itself_says_nothing_of_where_we_stand(
+    world: World, is_named: bool
+) -> None:
+    """It may hold the subscription already, for the user or for a login that was sent before it stood."""
+    source = await world.subscribed()
+    late = {"id": "late", "target": {"kind": "topic", "name": "late"}}
+    asked = asyncio.create_task(world.client.ask("subscribe", **late)) if is_named else None
+    subscribe = await source.next("subscribe") if is_named else None
+    await source.send(move(world))
+    destination = await world.b.peer()
+    login = await destination.next("login")
+    assert len(login["subscriptions"]) == 1 + is_named
+    asked = asked or asyncio.create_task(world.client.ask("subscribe", **late))
+    subscribe = subscribe or await source.next("subscribe")
+    standing = stands(late, "topic:late", "4")
+    await source.send({"type": "subscribed", "request": subscribe["request"], "subscription": standing})
+    await asked
+    known = [stands(login["subscriptions"][0], S, "0"), stands(late, "topic:late", "5")]
+    await destination.welcome(*known, login=login)
+    await destination.send(notification("topic:late", "5", "6"))
+    await destination.done("confirm")
+    again = await destination.subscribed("topic:late", "4")
+    assert (again["id"], again["position"]) == ("late", "4")
+    await destination.send(notification("topic:late", "4", "5"), notification("topic:late", "5", "6"))
+    assert await world.client.items(2) == [("5", "5"), ("6", "6")]
+
+
 @pytest.mark.parametrize(
     "fault", ["refuses", "closes", "cannot serve", "is not there", "does not answer", "refuses to confirm"]
 )
@@ -895,6 +924,46 @@ async def test_a_subscription_can_be_ended_before_it_stands(world: World) -> Non
     assert await asked == {}
     assert (await world.client.event())["event"] == "over"
     assert world.client.waiting() == 0
+
+
+@story
+async def test_an_answer_is_about_what_was_asked_and_not_about_a_later_one_with_its_id(world: World) -> None:
+    peer = await world.connect()
+    first = asyncio.create_task(world.client.ask("subscribe", id="n", target=NEWS))
+    old = await peer.next("subscribe")
+    ending = asyncio.create_task(world.client.ask("unsubscribe", id="n"))
+    end = await peer.next("unsubscribe")
+    await first
+    sport = {"kind": "topic", "name": "sport"}
+    second = asyncio.create_task(world.client.ask("subscribe", id="n", target=sport))
+    new = await peer.next("subscribe")
+    await peer.send({"type": "subscribed", "request": old["request"], "subscription": stands(old, S, "0")})
+    await peer.send(notification(S, "0", "1"), {"type": "done", "request": end["request"]})
+    standing = stands(new, "topic:sport", "7")
+    await peer.send({"type": "subscribed", "request": new["request"], "subscription": standing})
+    await peer.send(notification(S, "1", "2"), notification("topic:sport", "7", "8"))
+    await asyncio.gather(ending, second)
+    assert (await world.client.event())["event"] == "over"
+    assert await world.client.items(1) == [("8", "8")]
+
+
+@story
+async def test_the_answer_to_an_earlier_end_does_not_end_the_later_one(world: World) -> None:
+    peer = await world.subscribed()
+    first = asyncio.create_task(world.client.ask("unsubscribe", id="n"))
+    ended = await peer.next("unsubscribe")
+    again = asyncio.create_task(world.client.ask("subscribe", id="n", target=NEWS))
+    await peer.next("subscribe")
+    await first
+    last = asyncio.create_task(world.client.ask("unsubscribe", id="n"))
+    await peer.next("unsubscribe")
+    await peer.send({"type": "done", "request": ended["request"]})
+    await again
+    peer.abort()
+    peer = await world.a.peer()
+    await peer.welcome(stands({"id": "n", "target": NEWS}, S, "0"))
+    await peer.done("unsubscribe")
+    await last
 
 
 @story

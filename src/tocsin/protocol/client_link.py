@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
+from weakref import WeakSet
 
 from tocsin.config import Client
+from tocsin.protocol.holdings import Held
 from tocsin.protocol.messages import Failed
 
 
@@ -20,10 +22,39 @@ class Phase(Enum):
 
 @dataclass(slots=True)
 class Asked:
-    """A request that has no answer yet. ``key`` is the application's, or a subscription's id."""
+    """A request that has no answer yet.
+
+    ``key`` is the application's; of a login or a subscribe what it ``Named``, by id; of an unsubscribe its ``Leaving``.
+    """
 
     kind: str
     key: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A subscription, and where it stood when a link was told of it: the broker's answer says what follows that."""
+
+    held: Held
+    position: str | None
+
+    @classmethod
+    def now(cls, held: Held) -> Named:
+        return cls(held, held.inbox.position)
+
+    @property
+    def counts(self) -> bool:
+        """Whether the answer is about where the subscription stands, or stood: then nothing lies between."""
+        mine = self.held.inbox.position
+        return mine is None or (self.position is not None and self.position <= mine)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaving:
+    """A subscription that the application ends."""
+
+    id: str
+    key: Any
 
 
 @dataclass(slots=True)
@@ -36,7 +67,7 @@ class Link:
     phase: Phase = Phase.OPENING
     was_ready_at: float | None = None
     asked: dict[int, Asked] = field(default_factory=dict)
-    standing: set[str] = field(default_factory=set)
+    standing: WeakSet[Held] = field(default_factory=WeakSet)  # what its answers count for, and so what it sends
     problem: Failed | None = None
     ping_s: float = 25.0
     ping_at: float = 0.0

@@ -184,9 +184,9 @@ class ClientSession:
         if found:
             self._renew_at = self._back.renew_at(now, lasts_s)
             found.phase, found.heard_at = Phase.LOGGING_IN, now
-            wanted = [held.wanted() for held in self._subscriptions.holdings if held.retry_at is None]
-            login = (token, found.ticket, self._session, wanted)
-            self._requests.send(found, Asked("login"), lambda n: messages.Login(n, *login))
+            named = self._subscriptions.named()
+            login = (token, found.ticket, self._session, [one.held.wanted() for one in named.values()])
+            self._requests.send(found, Asked("login", named), lambda n: messages.Login(n, *login))
         return self._actions()
 
     def received(self, now: float, link: int, data: bytes | str) -> list[Action]:
@@ -236,22 +236,21 @@ class ClientSession:
     # --- messages ------------------------------------------------------------------------------------------
 
     def _on_notification(self, now: float, link: Link, message: messages.Notification) -> None:
-        self._out.extend(map(do.Ready, self._subscriptions.holdings.deliver(message)))
+        self._out.extend(map(do.Ready, self._subscriptions.holdings.deliver(message, link.standing)))
 
     def _on_gap(self, now: float, link: Link, message: messages.Gap) -> None:
-        self._out.extend(map(do.Ready, self._subscriptions.holdings.announce(message)))
+        self._out.extend(map(do.Ready, self._subscriptions.holdings.announce(message, link.standing)))
 
     def _on_welcome(self, now: float, link: Link, message: messages.Welcome) -> None:
-        self._requests.answered(link, message.request, "login")
+        asked = self._requests.answered(link, message.request, "login")
         if link.is_move and self._current and any(refusal.code in PASSING for refusal in message.refused):
             self._drop(now, link, NORMAL, "the destination cannot serve every subscription now")
             return
         link.ping_s, link.ping_at, link.was_ready_at = message.ping_s, now + message.ping_s, now
         self._back.welcomed()
-        for standing in message.subscriptions:
-            self._subscriptions.stands(link, standing)
+        self._subscriptions.stand(link, message.subscriptions, asked.key)
         for refusal in message.refused:
-            self._subscriptions.refused(now, refusal.id, BrokerRefused(refusal.code, refusal.detail))
+            self._subscriptions.refused(now, refusal.id, asked.key, BrokerRefused(refusal.code, refusal.detail))
         self._out.append(do.Connected(message.user, message.broker))
         if link.is_move:
             link.phase = Phase.CONFIRMING
@@ -261,8 +260,8 @@ class ClientSession:
             self._promote(now, link)
 
     def _on_subscribed(self, now: float, link: Link, message: messages.Subscribed) -> None:
-        self._requests.answered(link, message.request, "subscribe")
-        self._subscriptions.stands(link, message.subscription)
+        asked = self._requests.answered(link, message.request, "subscribe")
+        self._subscriptions.stand(link, [message.subscription], asked.key)
         self._let_go(link)
 
     def _on_move(self, now: float, link: Link, message: messages.Move) -> None:
@@ -295,7 +294,8 @@ class ClientSession:
         if asked.kind == "login":
             link.problem = message
         elif asked.kind == "subscribe":
-            self._subscriptions.refused(now, asked.key, error)
+            for subscription in asked.key:
+                self._subscriptions.refused(now, subscription, asked.key, error)
         elif asked.kind == "unsubscribe":
             self._subscriptions.unsubscribed(asked.key, error)
         elif asked.kind == "logout":

@@ -2,10 +2,15 @@
 
 Subscribing and unsubscribing may be said twice, so whatever a link does not know yet is said to it when it begins to
 serve. A refusal that may pass is followed by another try; any other is the application's concern.
+
+An answer counts for the subscription that was asked for, not for a later one with its id, and says what follows the
+position that was named to the link. One that stood elsewhere meanwhile is told to the link again, with where it stands;
+until then nothing is taken for it from there, since the broker may have begun behind it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tocsin.config import Client
@@ -13,7 +18,7 @@ from tocsin.errors import BrokerRefused
 from tocsin.protocol import client_actions as do
 from tocsin.protocol import messages
 from tocsin.protocol.client_actions import Action
-from tocsin.protocol.client_link import Asked, Link
+from tocsin.protocol.client_link import Asked, Leaving, Link, Named, Phase
 from tocsin.protocol.client_requests import Requests
 from tocsin.protocol.coming_back import ComingBack
 from tocsin.protocol.holdings import Held, Holdings
@@ -28,13 +33,13 @@ class Subscriptions:
     def __init__(self, settings: Client, back: ComingBack, requests: Requests, out: list[Action]) -> None:
         self._settings, self._back, self._requests, self._out = settings, back, requests, out
         self.holdings = Holdings(settings.queue_items, settings.queue_bytes)
-        self._leaving: dict[str, Any] = {}  # to end → the application's key
+        self._leaving: dict[str, Leaving] = {}
         self._retrying: set[str] = set()  # that a broker could not serve for the moment
 
     def add(self, key: Any, subscription: str, target: Target, position: str | None, link: Link | None) -> None:
         held = self.holdings.add(subscription, target, position, key)
         if subscription in self._leaving:
-            self._out.append(do.Answer(self._leaving.pop(subscription), None))
+            self._out.append(do.Answer(self._leaving.pop(subscription).key, None))
         if link is not None:
             self._ask(link, held)
 
@@ -42,33 +47,33 @@ class Subscriptions:
         held = self.holdings.remove(subscription)
         if held.key is not None:
             self._out.append(do.Fail(held.key, BrokerRefused("ended", "the application ended the subscription")))
-        self._leaving[subscription] = key
+        leaving = self._leaving[subscription] = Leaving(subscription, key)
         if link is not None:
-            self._ask_end(link, subscription)
+            self._ask_end(link, leaving)
 
     def say_all(self, link: Link) -> None:
         """Say to a link that begins to serve what it does not know yet."""
-        for subscription in self._leaving:
-            self._ask_end(link, subscription)
+        for leaving in self._leaving.values():
+            self._ask_end(link, leaving)
         for held in self.holdings:
-            if held.id not in link.standing and held.retry_at is None:
+            if held not in link.standing and held.retry_at is None:
                 self._ask(link, held)
 
-    def stands(self, link: Link, standing: messages.Standing) -> None:
-        held = self.holdings.stand(standing)
-        link.standing.add(standing.id)
-        if held is None:
-            return
-        if held.key is not None:
-            held.key, key = None, held.key
-            self._out.append(do.Answer(key, standing))
-        if len(held.inbox):
-            self._out.append(do.Ready(held.id))
+    def named(self) -> dict[str, Named]:
+        """What a login names."""
+        return {held.id: Named.now(held) for held in self.holdings if held.retry_at is None}
 
-    def refused(self, now: float, subscription: str, error: BrokerRefused) -> None:
+    def stand(self, link: Link, standings: Iterable[messages.Standing], asked: Mapping[str, Named]) -> None:
+        """What was ``asked`` stands there. What was not may be the user's, at another position than ours."""
+        for standing in standings:
+            named = asked.get(standing.id)
+            if named is not None and self.holdings.find(standing.id) is named.held:
+                self._stand(link, named, standing)
+
+    def refused(self, now: float, subscription: str, asked: Mapping[str, Named], error: BrokerRefused) -> None:
         """Tried again where that may help; otherwise it is the application's concern."""
         held = self.holdings.find(subscription)
-        if held is None:
+        if held is None or subscription not in asked or asked[subscription].held is not held:
             return
         if self._may_stand_later(now, held, error.code):
             held.retry_at = now + (error.retry_after_s or self._back.drawn_s(held.refusals))
@@ -85,13 +90,15 @@ class Subscriptions:
         if held is not None and held.key is None:
             self._stop(held, BrokerRefused(message.code, message.detail))
 
-    def unsubscribed(self, subscription: str, error: BrokerRefused | None = None) -> None:
+    def unsubscribed(self, leaving: Leaving, error: BrokerRefused | None = None) -> None:
         """The broker has ended it, or has not; one that it does not know is ended, too."""
-        key = self._leaving.pop(subscription, None)
+        if self._leaving.get(leaving.id) is not leaving:
+            return
+        del self._leaving[leaving.id]
         if error is None or error.code == "not-found":
-            self._out.append(do.Answer(key, None))
+            self._out.append(do.Answer(leaving.key, None))
         else:
-            self._out.append(do.Fail(key, error))
+            self._out.append(do.Fail(leaving.key, error))
 
     def try_again(self, now: float, link: Link) -> None:
         for held in self._retried():
@@ -106,7 +113,21 @@ class Subscriptions:
 
     def keys(self) -> list[Any]:
         """The application's, of what has no answer yet."""
-        return [*(held.key for held in self.holdings), *self._leaving.values()]
+        return [*(held.key for held in self.holdings), *(leaving.key for leaving in self._leaving.values())]
+
+    def _stand(self, link: Link, named: Named, standing: messages.Standing) -> None:
+        held = named.held
+        if not named.counts:
+            if link.phase is Phase.READY:
+                self._ask(link, held)
+            return
+        self.holdings.stand(held, standing)
+        link.standing.add(held)
+        if held.key is not None:
+            held.key, key = None, held.key
+            self._out.append(do.Answer(key, standing))
+        if len(held.inbox):
+            self._out.append(do.Ready(held.id))
 
     def _stop(self, held: Held, error: BrokerRefused) -> None:
         self.holdings.remove(held.id)
@@ -127,9 +148,9 @@ class Subscriptions:
         wanted = held.wanted()
         self._requests.send(
             link,
-            Asked("subscribe", held.id),
+            Asked("subscribe", {held.id: Named.now(held)}),
             lambda n: messages.Subscribe(n, wanted.id, wanted.target, wanted.position),
         )
 
-    def _ask_end(self, link: Link, subscription: str) -> None:
-        self._requests.send(link, Asked("unsubscribe", subscription), lambda n: messages.Unsubscribe(n, subscription))
+    def _ask_end(self, link: Link, leaving: Leaving) -> None:
+        self._requests.send(link, Asked("unsubscribe", leaving), lambda n: messages.Unsubscribe(n, leaving.id))

@@ -63,7 +63,7 @@ class ComingBack:
         return may
 
     def renew_at(self, now: float, lasts_s: float | None) -> float | None:
-        """When a token that lasts so long is to be replaced."""
+        """When a token that lasts so long is to be replaced. A pause at least: it may be the same one as before."""
         if lasts_s is None or not self._can_renew:
             return None
-        return now + max(lasts_s - self._settings.renew_before, 0.8 * lasts_s, 0.0)
+        return now + max(lasts_s - self._settings.renew_before, 0.8 * lasts_s, self._settings.backoff_min)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from tocsin.protocol.messages import Gap, Notification, Standing, Wanted
 from tocsin.protocol.targets import Target
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Held:
     """``key`` is the application's, while it waits for the first answer.
 
@@ -76,27 +76,23 @@ class Holdings:
         self._index()
         return held
 
-    def stand(self, standing: Standing) -> Held | None:
-        """A broker holds the subscription; None where this session does not."""
-        held = self._held.get(standing.id)
-        if held is None:
-            return None
+    def stand(self, held: Held, standing: Standing) -> None:
+        """A broker holds the subscription."""
         is_new = held.inbox.stream != standing.stream
         held.stand(standing)
         if is_new:
             self._index()
-        return held
 
-    def deliver(self, notification: Notification) -> Iterator[str]:
-        """Which subscriptions have something new."""
+    def deliver(self, notification: Notification, standing: Collection[Held]) -> Iterator[str]:
+        """Which subscriptions have something new, of those ``standing`` where it came from."""
         for held in self._by_stream.get(notification.stream, ()):
-            if held.inbox.deliver(notification):
+            if held in standing and held.inbox.deliver(notification):
                 yield held.id
 
-    def announce(self, gap: Gap) -> Iterator[str]:
-        """Which subscriptions have something new."""
+    def announce(self, gap: Gap, standing: Collection[Held]) -> Iterator[str]:
+        """As ``deliver``."""
         for held in self._by_stream.get(gap.stream, ()):
-            if held.inbox.announce(gap):
+            if held in standing and held.inbox.announce(gap):
                 yield held.id
 
     def take(self, subscription: str) -> Item | None:

@@ -131,7 +131,7 @@ def test_acknowledgements_of_a_second_leave_together() -> None:
     [
         pytest.param(3600.0, 3540.0, id="a minute before the end"),
         pytest.param(100.0, 80.0, id="at four fifths of a short life"),
-        pytest.param(-5.0, 0.0, id="at once where it has ended"),
+        pytest.param(-5.0, 1.0, id="after a pause where it has ended, for it may be the same again"),
     ],
 )
 def test_when_a_token_is_renewed(lasts_s: float, due: float) -> None:

@@ -268,7 +268,7 @@ class Session {
   #links = new Set();
   #current = null; // the link that serves the session
   #coming = null; // the one that is to do so
-  #leaving = new Map(); // subscriptions to end → resolve, reject
+  #leaving = new Map(); // by id: subscriptions to end
   #waiting = []; // requests that no link has taken yet
   #timers = new Map();
   #url;
@@ -329,8 +329,9 @@ class Session {
     subscription._inbox.clear();
     subscription._stop();
     return new Promise((resolve, reject) => {
-      this.#leaving.set(id, { resolve, reject });
-      if (this.#current) this.#sendUnsubscribe(this.#current, id);
+      const leaving = { id, resolve, reject };
+      this.#leaving.set(id, leaving);
+      if (this.#current) this.#sendUnsubscribe(this.#current, leaving);
     });
   }
 
@@ -457,7 +458,8 @@ class Session {
     const end = claims(token).exp;
     if (typeof end !== "number" || typeof this.#options.token !== "function") return;
     const lastsMs = end * 1000 - Date.now();
-    this.#after("renew", Math.max(lastsMs - this.#settings.renewBeforeMs, 0.8 * lastsMs, 0), () => this.#renew());
+    const leastMs = this.#settings.backoffMinMs; // it may be the same one as before
+    this.#after("renew", Math.max(lastsMs - this.#settings.renewBeforeMs, 0.8 * lastsMs, leastMs), () => this.#renew());
   }
 
   async #renew() {
@@ -479,7 +481,7 @@ class Session {
 
   #open(url, ticket, isMove) {
     if (this.#isOver) return;
-    const link = { url, ticket, isMove, phase: "opening", readyAt: null, asked: new Map(), standing: new Set(), problem: null, heardAt: 0, timer: null, pinger: null };
+    const link = { url, ticket, isMove, phase: "opening", readyAt: null, asked: new Map(), standing: new WeakSet(), problem: null, heardAt: 0, timer: null, pinger: null };
     this.#coming = link;
     this.#links.add(link);
     link.timer = setTimeout(() => this.#drop(link, NORMAL, `no login at ${url} in time`), this.#settings.loginTimeoutMs);
@@ -512,9 +514,10 @@ class Session {
     if (!this.#links.has(link)) return;
     this.#planRenewal(token);
     link.phase = "logging in";
-    const subscriptions = [...this.#subscriptions.values()].filter(({ _retryAt }) => _retryAt === null).map((s) => s._wanted());
+    const told = [...this.#subscriptions.values()].filter(({ _retryAt }) => _retryAt === null);
+    const subscriptions = told.map((s) => s._wanted());
     const shown = { ...(token ? { token } : {}), ...(link.ticket ? { ticket: link.ticket } : {}) };
-    this.#send(link, { kind: "login" }, { type: "login", ...shown, session: this.#sessionName, subscriptions });
+    this.#send(link, { kind: "login", named: named(told) }, { type: "login", ...shown, session: this.#sessionName, subscriptions });
   }
 
   #received(link, data) {
@@ -541,13 +544,13 @@ class Session {
 
   _onNotification(link, message, size) {
     for (const subscription of this.#streams.get(message.stream) ?? []) {
-      if (subscription._inbox.deliver(message, size)) subscription._wake();
+      if (link.standing.has(subscription) && subscription._inbox.deliver(message, size)) subscription._wake();
     }
   }
 
   _onGap(link, message) {
     for (const subscription of this.#streams.get(message.stream) ?? []) {
-      if (subscription._inbox.announce(message)) subscription._wake();
+      if (link.standing.has(subscription) && subscription._inbox.announce(message)) subscription._wake();
     }
   }
 
@@ -561,7 +564,7 @@ class Session {
   }
 
   _onWelcome(link, message) {
-    this.#answered(link, message.request, "login");
+    const asked = this.#answered(link, message.request, "login");
     const refused = message.refused ?? [];
     if (link.isMove && this.#current && refused.some(({ code }) => PASSING.has(code))) {
       this.#drop(link, NORMAL, "the destination cannot serve every subscription now");
@@ -570,8 +573,8 @@ class Session {
     link.readyAt = Date.now();
     link.pingMs = message.ping_s * 1000;
     this.#wasRenewed = false;
-    for (const standing of message.subscriptions) this.#stands(link, standing);
-    for (const { id, code, detail } of refused) this.#refused(id, new TocsinError(code, detail));
+    for (const standing of message.subscriptions) this.#stands(link, standing, asked.named);
+    for (const { id, code, detail } of refused) this.#refused(id, asked.named, new TocsinError(code, detail));
     Object.assign(this, { user: message.user, broker: message.broker, isConnected: true });
     if (link.isMove) link.phase = "confirming";
     if (link.ticket !== null) this.#send(link, { kind: "confirm" }, { type: "confirm" });
@@ -583,8 +586,8 @@ class Session {
   }
 
   _onSubscribed(link, message) {
-    this.#answered(link, message.request, "subscribe");
-    this.#stands(link, message.subscription);
+    const asked = this.#answered(link, message.request, "subscribe");
+    this.#stands(link, message.subscription, asked.named);
     this.#letGo(link);
   }
 
@@ -599,7 +602,7 @@ class Session {
     must(asked.kind !== "login" && asked.kind !== "subscribe", `the answer of a ${asked.kind}`);
     if (asked.kind === "confirm" && link === this.#coming) this.#promote(link);
     else if (asked.kind === "logout") this.#end(null);
-    else if (asked.kind === "unsubscribe") this.#unsubscribed(asked.id);
+    else if (asked.kind === "unsubscribe") this.#unsubscribed(asked.leaving);
     else asked.resolve?.(message);
     this.#letGo(link);
   }
@@ -612,8 +615,8 @@ class Session {
     const asked = this.#answered(link, message.request);
     const error = new TocsinError(message.code, message.detail, { retryAfterS: message.retry_after_s ?? null });
     if (asked.kind === "login") link.problem = message;
-    else if (asked.kind === "subscribe") this.#refused(asked.id, error);
-    else if (asked.kind === "unsubscribe") this.#unsubscribed(asked.id, error.code === "not-found" ? null : error);
+    else if (asked.kind === "subscribe") for (const id of asked.named.keys()) this.#refused(id, asked.named, error);
+    else if (asked.kind === "unsubscribe") this.#unsubscribed(asked.leaving, error.code === "not-found" ? null : error);
     else if (asked.kind === "logout") this.#end(error);
     else asked.reject?.(error);
     if (link === this.#coming && link.isMove && this.#current) this.#drop(link, NORMAL, message.detail);
@@ -633,9 +636,9 @@ class Session {
     [this.#current, this.#coming, this.#url, link.phase] = [link, null, link.url, "ready"];
     clearTimeout(link.timer);
     this.#watch(link);
-    for (const id of this.#leaving.keys()) this.#sendUnsubscribe(link, id);
+    for (const leaving of this.#leaving.values()) this.#sendUnsubscribe(link, leaving);
     for (const subscription of this.#subscriptions.values()) {
-      if (!link.standing.has(subscription.id) && subscription._retryAt === null) this.#sendSubscribe(link, subscription);
+      if (!link.standing.has(subscription) && subscription._retryAt === null) this.#sendSubscribe(link, subscription);
     }
     this.#sendWaiting();
     this.#acked.clear(); // what was told may not have been heard
@@ -712,17 +715,33 @@ class Session {
 
   // --- subscriptions ----------------------------------------------------------------------------------------------
 
-  #stands(link, standing) {
-    link.standing.add(standing.id);
-    const subscription = this.#subscriptions.get(standing.id);
+  /**
+   * The answer is about the subscription that was asked for, and says what follows the position named then. One that
+   * stood elsewhere meanwhile is told to the link again; until then nothing is taken for it from there.
+   */
+  #stands(link, standing, asked) {
+    const subscription = this.#asked(standing.id, asked);
     if (!subscription) return;
+    const { position } = asked.get(standing.id);
+    const mine = subscription._inbox.position;
+    if (mine !== null && (position === null || position > mine)) {
+      if (link.phase === "ready") this.#sendSubscribe(link, subscription);
+      return;
+    }
+    link.standing.add(subscription);
     const isNew = subscription._inbox.stream !== standing.stream;
     subscription._stand(standing);
     if (isNew) this.#index();
   }
 
-  #refused(id, error) {
+  /** The subscription, if it is the one that was asked for, and no later one with its id. */
+  #asked(id, asked) {
     const subscription = this.#subscriptions.get(id);
+    return subscription && asked.get(id)?.subscription === subscription ? subscription : null;
+  }
+
+  #refused(id, asked, error) {
+    const subscription = this.#asked(id, asked);
     if (!subscription) return;
     if (this.#mayStandLater(subscription, error.code)) {
       const pauseMs = error.retryAfterS === null ? this.#pauseMs(subscription._refusals++) : error.retryAfterS * 1000;
@@ -747,11 +766,11 @@ class Session {
     if (isHeld && this.#current) this.#sendSubscribe(this.#current, subscription);
   }
 
-  #unsubscribed(id, error = null) {
-    const waiting = this.#leaving.get(id);
-    this.#leaving.delete(id);
-    if (error) waiting?.reject(error);
-    else waiting?.resolve();
+  #unsubscribed(leaving, error = null) {
+    if (this.#leaving.get(leaving.id) !== leaving) return;
+    this.#leaving.delete(leaving.id);
+    if (error) leaving.reject(error);
+    else leaving.resolve();
   }
 
   #index() {
@@ -800,11 +819,11 @@ class Session {
   }
 
   #sendSubscribe(link, subscription) {
-    this.#send(link, { kind: "subscribe", id: subscription.id }, { type: "subscribe", ...subscription._wanted() });
+    this.#send(link, { kind: "subscribe", named: named([subscription]) }, { type: "subscribe", ...subscription._wanted() });
   }
 
-  #sendUnsubscribe(link, id) {
-    this.#send(link, { kind: "unsubscribe", id }, { type: "unsubscribe", id });
+  #sendUnsubscribe(link, leaving) {
+    this.#send(link, { kind: "unsubscribe", leaving }, { type: "unsubscribe", id: leaving.id });
   }
 
   #send(link, asked, message) {
@@ -931,6 +950,11 @@ function must(holds, expected) {
 }
 
 const order = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+
+/** Subscriptions by id, each with where it stands when a link is told of it. */
+function named(subscriptions) {
+  return new Map(subscriptions.map((subscription) => [subscription.id, { subscription, position: subscription._inbox.position }]));
+}
 
 function deferred() {
   const made = {};
