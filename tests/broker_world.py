@@ -148,6 +148,7 @@ class MemoryDirectory:
     online: set[tuple[str, str]] = field(default_factory=set)
     unasked: set[str] = field(default_factory=set)
     acks: list[tuple[str, str, str]] = field(default_factory=list)
+    backs: list[tuple[str, str, str]] = field(default_factory=list)
     arrivals: list[tuple[str, int]] = field(default_factory=list)
     is_drained: bool = False
     may_drop: asyncio.Event | None = None
@@ -174,8 +175,8 @@ class MemoryDirectory:
     def logged_out(self, user: str, session: str) -> None:
         self.online.discard((user, session))
 
-    def acknowledged(self, user: str, id: str, position: str) -> None:
-        self.acks.append((user, id, position))
+    def acknowledged(self, user: str, id: str, position: str, *, is_back: bool = False) -> None:
+        (self.backs if is_back else self.acks).append((user, id, position))
 
     def arrived(self, user: str, version: int) -> None:
         self.arrivals.append((user, version))

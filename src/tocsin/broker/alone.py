@@ -33,7 +33,7 @@ class Alone:
     def logged_out(self, user: str, session: str) -> None:
         return
 
-    def acknowledged(self, user: str, id: str, position: str) -> None:
+    def acknowledged(self, user: str, id: str, position: str, *, is_back: bool = False) -> None:
         return
 
     def arrived(self, user: str, version: int) -> None:

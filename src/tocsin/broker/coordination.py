@@ -149,8 +149,8 @@ class Coordination:
         if self._noted.admitted.get(user) == session:
             del self._noted.admitted[user]
 
-    def acknowledged(self, user: str, id: str, position: str) -> None:
-        self._noted.acknowledged[user, id] = Acknowledged(user, id, position)
+    def acknowledged(self, user: str, id: str, position: str, *, is_back: bool = False) -> None:
+        self._noted.acknowledge(Acknowledged(user, id, position, is_back))
 
     def arrived(self, user: str, version: int) -> None:
         self._noted.arrivals[user] = Arrival(user, version)

@@ -55,6 +55,13 @@ class Noted:
             admitted=list(self.admitted),
         )
 
+    def acknowledge(self, told: Acknowledged) -> None:
+        """What takes the place of a step back is one itself: the coordinator has not heard of that one yet."""
+        key = (told.user, told.id)
+        before = self.acknowledged.get(key)
+        is_back = told.is_back or (before is not None and before.is_back)
+        self.acknowledged[key] = msgspec.structs.replace(told, is_back=is_back)
+
     def taken(self, report: Report) -> None:
         """The coordinator has what ``report`` told."""
         for kept in report.kept:

@@ -161,7 +161,9 @@ class Directory(Protocol):
 
     def logged_out(self, user: str, session: str) -> None: ...
 
-    def acknowledged(self, user: str, id: str, position: str) -> None: ...
+    def acknowledged(self, user: str, id: str, position: str, *, is_back: bool = False) -> None:
+        """``is_back`` where the stream has never been where the subscription was acknowledged before."""
+        ...
 
     def arrived(self, user: str, version: int) -> None:
         """A session of ``user``, which is held here under ``version``, has confirmed."""

@@ -74,12 +74,13 @@ class Stood:
 
         Whoever comes for the user without a position goes on there, too.
         """
-        stream, is_ahead = follow.stream, follow.is_ahead
+        stream, is_ahead, user = follow.stream, follow.is_ahead, self.session.user
+        assert user is not None
         if is_ahead:
             follow.turn_back()
         for subscription in self.session.subscriptions.values():
-            if subscription.stream is stream:
-                subscription.acked = min(subscription.acked, stream.position)
+            if subscription.stream is stream and subscription.acked > stream.position:
+                self.session.core.subscribing.put_back(user, subscription)
         self.session.core.meters.gaps += 1
         return is_ahead
 

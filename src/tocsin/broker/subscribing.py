@@ -99,6 +99,12 @@ class Subscribing:
             if isinstance(problem, BaseException) and not isinstance(problem, Refused):
                 raise problem
 
+    def put_back(self, user: User, subscription: Subscription) -> None:
+        """It was acknowledged where its stream has never been: whoever comes for the user goes on from here."""
+        subscription.acked = subscription.stream.position
+        if not user.is_peer:
+            self._directory.acknowledged(user.name, subscription.id, subscription.acked, is_back=True)
+
     async def let_go_all(self, user: User) -> None:
         """Hold nothing for ``user`` any more, without ending its subscriptions."""
         for subscription in [self._taken(user, id) for id in list(user.subscriptions)]:
@@ -142,10 +148,11 @@ class Subscribing:
     async def _held(self, user: User, wanted: Wanted, key: str, making: Making) -> Subscription:
         stream = await self._holding.hold(wanted.target)
         try:
+            is_beyond = await self._is_beyond(stream, wanted.position)
             known = _known(user, wanted.id, key)
             self._check_room(user, 0 if known or making.is_ended else 1)
-        except TocsinError:
-            await self._holding.let_go(stream, wanted.target)
+        except BaseException:
+            await self._tasks.finish(self._holding.let_go(stream, wanted.target))
             raise
         made = known or Subscription(wanted.id, wanted.target, key, stream, wanted.position or stream.position)
         if known is not None or making.is_ended:  # another session was quicker
@@ -153,7 +160,18 @@ class Subscribing:
             return made
         user.subscriptions[wanted.id] = made
         self._users.changed(user)
+        if is_beyond:
+            self.put_back(user, made)
         return made
+
+    async def _is_beyond(self, stream: Stream, position: str | None) -> bool:
+        """Whether the stream has never been at ``position``. Where nobody can tell, who comes with it is put back."""
+        if position is None or position <= stream.position:
+            return False
+        try:
+            return await self._holding.is_beyond(stream, position)
+        except TocsinError:
+            return False
 
     async def _keep(self, user: User, held: Subscription) -> None:
         """Make it durable; what is refused is not held either."""

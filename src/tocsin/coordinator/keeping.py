@@ -113,7 +113,7 @@ class Keeping:
 
     def acknowledge(self, one: Acknowledged) -> None:
         user = self._world.users.get(one.user)
-        if user is not None and user.acknowledge(one.id, one.position):
+        if user is not None and user.acknowledge(one.id, one.position, is_back=one.is_back):
             self._world.users.touch(user.name)
 
     # --- who is there ----------------------------------------------------------------------------------

@@ -38,10 +38,11 @@ class User(msgspec.Struct, omit_defaults=True):
             wanted = known
         self.subscriptions[wanted.id] = wanted
 
-    def acknowledge(self, id: str, position: str) -> bool:
-        """Whether that moved the subscription's position."""
+    def acknowledge(self, id: str, position: str, *, is_back: bool = False) -> bool:
+        """Whether that moved the subscription's position, forward unless it ``is_back``."""
         known = self.subscriptions.get(id)
-        if known is None or (known.position or "") >= position:
+        at = (known.position or "") if known else ""
+        if known is None or at == position or (at > position and not is_back):
             return False
         self.subscriptions[id] = msgspec.structs.replace(known, position=position)
         return True

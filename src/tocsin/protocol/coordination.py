@@ -89,10 +89,13 @@ class KeepAnswer(msgspec.Struct, frozen=True):
     refused: Sequence[NotKept] = ()
 
 
-class Acknowledged(msgspec.Struct, frozen=True):
+class Acknowledged(msgspec.Struct, frozen=True, omit_defaults=True):
+    """``is_back`` where the stream has never been where the subscription was known to be: it stands further back."""
+
     user: str
     id: str
     position: str
+    is_back: bool = False
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):

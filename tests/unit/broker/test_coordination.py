@@ -305,6 +305,23 @@ def test_a_broker_knows_that_it_is_not_taken_until_it_is() -> None:
     run(story())
 
 
+def test_an_acknowledgement_that_takes_the_place_of_a_step_back_is_one_itself() -> None:
+    async def story() -> None:
+        coordinator = Coordinator()
+        coordinator.is_away = True
+        async with linked(coordinator) as (link, _):
+            link.acknowledged("ann", "s", "05", is_back=True)
+            link.acknowledged("ann", "s", "06")
+            coordinator.is_away = False
+            await until(lambda: coordinator.reports)
+            link.acknowledged("ann", "s", "07")
+            await until(lambda: any(one.position == "07" for told in coordinator.reports for one in told.acknowledged))
+            told = [(one.position, one.is_back) for report in coordinator.reports for one in report.acknowledged]
+            assert told == [("06", True), ("07", False)]
+
+    run(story())
+
+
 def test_a_broker_that_is_not_taken_is_told_why_to_the_last_word() -> None:
     why = f"broker 'a' exists already; it lives at http://{'x' * 300}: give this one another name"
     problem = {"type": "about:blank", "title": "Already exists", "status": 409, "detail": why}

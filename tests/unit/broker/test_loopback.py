@@ -214,6 +214,22 @@ def test_one_who_stands_where_its_stream_never_was_is_put_back():
             await ann.say(Ack({"topic:news": place(2)}))
             await ann.ask(Ping(5))
             assert w.directory.acks == [("ann", "news", place(2))]
+            assert w.directory.backs == [("ann", "news", place(1))]
+            assert w.directory.kept["ann", "news"].position == place(1)
+
+    run(scenario)
+
+
+def test_one_who_is_adopted_where_its_stream_never_was_begins_where_that_is_then():
+    async def scenario():
+        async with world() as w, w.client() as ann:
+            w.topics.put("news", b"1")
+            await w.residents.adopt("ann", 1, [topic("news", position="zzzz")])
+            assert w.directory.backs == [("ann", "news", place(1))]
+            w.topics.put("news", b"2")
+            welcome = await ann.login("ann")
+            assert [(s.position, s.recovered) for s in welcome.subscriptions] == [(place(1), True)]
+            assert await payloads(ann, 1) == [b"2"]
 
     run(scenario)
 

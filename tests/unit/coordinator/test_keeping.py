@@ -71,6 +71,14 @@ def test_acknowledgements(acknowledged: list[str], expected: str):
     assert subscriptions(made, "ann") == {"1": expected}
 
 
+def test_a_position_that_its_stream_never_reached_goes_back():
+    made = Story("a")
+    made.tell(events.SubscriptionKept("ann", wanted("1", "zzzz")))
+    made.report("a", acknowledged=[Acknowledged("ann", "1", "05", is_back=True)])
+    made.report("a", acknowledged=[Acknowledged("ann", "1", "06")])
+    assert subscriptions(made, "ann") == {"1": "06"}
+
+
 def test_a_subscription_that_is_told_again_does_not_go_back():
     made = Story("a")
     made.tell(events.SubscriptionKept("ann", wanted("1", "05")))
