@@ -94,18 +94,17 @@ class Moves(Rows[Move]):
     def __init__(self) -> None:
         super().__init__("move", Move)
         self.active: dict[str, Move] = {}
+        self.arriving: Counter[str] = Counter()  # how many are to come, by broker
         self.ended: Counter[str] = Counter()  # in this run, by how they ended
 
     def read(self, key: str, body: bytes) -> Move:
         move = super().read(key, body)
-        if move.is_active:
-            self.active[move.user] = move
+        self._index(move)
         return move
 
     def add(self, move: Move) -> None:
         self.put(move.id, move)
-        if move.is_active:
-            self.active[move.user] = move
+        self._index(move)
 
     def advance(self, move: Move, state: MoveState) -> None:
         move.become(state)
@@ -115,8 +114,14 @@ class Moves(Rows[Move]):
         self.advance(move, state)
         move.outcome, move.ended_at = outcome, now
         self.ended[state] += 1
+        self.arriving[move.to] -= 1
         if self.active.get(move.user) is move:
             del self.active[move.user]
+
+    def _index(self, move: Move) -> None:
+        if move.is_active:
+            self.active[move.user] = move
+            self.arriving[move.to] += 1
 
     def trim(self, kept: int) -> None:
         """Forget the oldest that have ended, beyond ``kept`` moves."""

@@ -63,5 +63,5 @@ class Placing:
     def _view(self, name: str) -> BrokerView:
         broker, presence = self._world.brokers[name], self._world.presence[name]
         load = presence.load.model_in_per_s + presence.load.model_out_per_s
-        users = len(self._world.users.residents[name])
+        users = len(self._world.users.residents[name]) + self._world.moves.arriving[name]
         return BrokerView(name, broker.location, load, users, presence.newcomers, broker.capacity)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from support.coordinators import Story, detached, told
@@ -268,6 +270,14 @@ def test_a_draining_broker_is_emptied_and_ends_as_gone():
     assert {move.cause for move in made.state.world.moves} == {"drain a: next in turn"}
     made.pass_time(11, "b")
     assert state(made, "a") == "gone"
+
+
+def test_a_drain_spreads_users_though_none_of_them_has_arrived_yet():
+    made = Story("a", "b", "c", policy="nearest")
+    for n in range(30):
+        made.place(f"u{n}")
+    made.report("a", is_draining=True)
+    assert Counter(move.to for move in made.state.world.moves) == {"b": 5, "c": 5}
 
 
 def test_a_newcomer_hears_who_drains_and_may_still_have_topics():
