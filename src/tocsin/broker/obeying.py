@@ -1,6 +1,7 @@
 """Carrying out what the coordinator instructs.
 
-Instructions of one user are carried out in their order, those of different users side by side.
+Instructions of one user begin in their order, those of different users side by side. The next one of a user begins
+when the last is over; but after a ``Send``, which lasts until all have left, as soon as that has begun.
 """
 
 from __future__ import annotations
@@ -22,30 +23,33 @@ class Obeying:
 
     def __init__(self, residents: Residents, tasks: Tasks, done: Callable[[Outcome], None]) -> None:
         self._residents, self._tasks, self._done = residents, tasks, done
-        self._last: dict[str, asyncio.Task[None]] = {}
+        self._last: dict[str, asyncio.Event] = {}  # of each user's last: set once the next may begin
 
     @property
     def is_idle(self) -> bool:
-        return all(task.done() for task in self._last.values())
+        return not self._last
 
     def begin(self, instruction: Adopt | Send | Release) -> None:
-        before = self._last.get(instruction.user)
-        task = self._tasks.spawn(self._carry_out(instruction, before))
-        self._last[instruction.user] = task
-        task.add_done_callback(lambda done: self._over(instruction.user, done))
+        before, passed = self._last.get(instruction.user), asyncio.Event()
+        self._last[instruction.user] = passed
+        task = self._tasks.spawn(self._carry_out(instruction, before, passed))
+        task.add_done_callback(lambda _: self._over(instruction.user, passed))
 
-    def _over(self, user: str, done: asyncio.Task[None]) -> None:
-        if self._last.get(user) is done:
+    def _over(self, user: str, passed: asyncio.Event) -> None:
+        if self._last.get(user) is passed:
             del self._last[user]
 
-    async def _carry_out(self, instruction: Adopt | Send | Release, before: asyncio.Task[None] | None) -> None:
-        """When the one before it is over; only a ``Send`` is overtaken, for it lasts until all have left."""
-        if before is not None and not before.get_name().startswith("send"):
-            await asyncio.wait({before})
-        task = asyncio.current_task()
-        assert task is not None
-        task.set_name(f"{type(instruction).__name__.lower()} {instruction.user}")
-        self._done(await _outcome(self._residents, instruction))
+    async def _carry_out(
+        self, instruction: Adopt | Send | Release, before: asyncio.Event | None, passed: asyncio.Event
+    ) -> None:
+        if before is not None:
+            await before.wait()
+        if isinstance(instruction, Send):
+            passed.set()
+        try:
+            self._done(await _outcome(self._residents, instruction))
+        finally:
+            passed.set()
 
 
 async def _outcome(residents: Residents, instruction: Adopt | Send | Release) -> Outcome:

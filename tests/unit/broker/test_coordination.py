@@ -241,6 +241,23 @@ def test_instructions_of_one_user_keep_their_order_and_a_release_ends_a_send() -
     run(story())
 
 
+@pytest.mark.parametrize("after", [Release(3, "ann", 2), Adopt(3, "ann", 3, [])], ids=["release", "adoption"])
+def test_what_comes_while_a_send_waits_for_its_turn_does_not_wait_for_the_sends_end(after: Release | Adopt) -> None:
+    async def story() -> None:
+        coordinator = Coordinator()
+        coordinator.queue = [Adopt(1, "ann", 1, []), Send(2, "ann", 2, BrokerInfo("b", "http://b"), "t"), after]
+        coordinator.queue.append(Adopt(4, "bob", 1, []))
+        async with linked(coordinator) as (link, house):
+            house.slow["ann"] = asyncio.Event()
+            await until(lambda: ("adopt", "bob", 1) in house.done)
+            house.slow["ann"].set()
+            await until(lambda: {1, 3, 4} <= {o.number for r in coordinator.reports for o in r.outcomes})
+            assert [done[0] for done in house.done[1:]] == ["adopt", "send", type(after).__name__.lower()]
+            await until(lambda: link.is_briefed)
+
+    run(story())
+
+
 def test_while_the_coordinator_is_away_nobody_waits_and_nothing_is_forgotten() -> None:
     async def story() -> None:
         coordinator = Coordinator()
