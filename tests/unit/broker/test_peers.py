@@ -167,6 +167,45 @@ def test_a_topic_that_is_followed_again_is_not_given_up_by_what_was_said_before(
     run(scenario)
 
 
+@pytest.mark.parametrize("way", ["who asked has left", "it takes too long"])
+def test_a_topic_that_is_taken_up_when_nobody_waits_for_it_any_more_is_given_up(way):
+    async def scenario():
+        async with world() as w:
+            to_peer = link(w.server.url, None, timeout_s=0.2 if way == "it takes too long" else 5.0)
+            may_attach = w.topics.hold_attaching()
+            asked = asyncio.create_task(to_peer.follow("news", None))
+            await eventually(lambda: any(outlet.session.user for outlet in w.core.outlets))
+            if way == "who asked has left":
+                await asyncio.sleep(0.05)
+                asked.cancel()
+            with pytest.raises((asyncio.CancelledError, Unavailable)):
+                await asked
+            may_attach.set()
+            await eventually(lambda: w.topics.detached == ["news"])
+            await to_peer.close()
+
+    run(scenario)
+
+
+def test_a_topic_that_is_asked_for_again_is_followed_though_who_asked_first_has_left():
+    async def scenario():
+        async with world() as w:
+            to_peer = link(w.server.url, None)
+            await to_peer.follow("sport", None)
+            may_attach = w.topics.hold_attaching()
+            first, second = (asyncio.create_task(to_peer.follow("news", None)) for _ in range(2))
+            await asyncio.sleep(0.05)
+            first.cancel()
+            may_attach.set()
+            await second
+            await asyncio.sleep(0.05)
+            assert list(to_peer.topics) == ["sport", "news"]
+            assert w.hub["topic:news"].followers == 1
+            await to_peer.close()
+
+    run(scenario)
+
+
 def test_a_link_stays_open_beyond_the_end_of_the_token_that_opened_it():
     async def scenario():
         async with world() as w:

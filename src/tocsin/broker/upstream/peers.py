@@ -3,7 +3,8 @@
 A link connects when it is needed and stays as long as it follows something; it shows the peer a new token before the
 last one ends. When the connection breaks, what was asked fails with Unavailable, a publication with Uncertain, for
 nobody knows whether it was done; what is followed is taken up again at the position reached, and the owner sends the
-rest or says what is gone.
+rest or says what is gone. Nothing stays followed there that is not followed here: where nobody heard whether a topic
+was taken up, the peer is told to give it up. Of one topic, one thing is said at a time.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from websockets.exceptions import WebSocketException
 from websockets.protocol import State
 from websockets.typing import Subprotocol
 
+from tocsin.broker.gates import Gates
+from tocsin.broker.tasks import Tasks
 from tocsin.broker.upstream.backoff import Backoff
 from tocsin.errors import BadArgument, TocsinError, Unavailable, Uncertain
 from tocsin.protocol.codec import encoded, from_broker
@@ -87,6 +90,8 @@ class PeerLink:
         self._wire: _Wire | None = None
         self._connecting, self._places = asyncio.Lock(), asyncio.Semaphore(options.parallel)
         self._keeper: asyncio.Task[None] | None = None
+        self._gates: Gates[str] = Gates()
+        self._tasks = Tasks(f"the link to {peer.name}")
         self._is_closed = False
 
     @property
@@ -95,13 +100,26 @@ class PeerLink:
 
     async def follow(self, topic: str, position: str | None) -> str:
         """Follow ``topic`` from ``position``, or from now; where it begins. Unavailable if the peer does not own it."""
-        wire = await self._connected()
-        self._given_up.discard(topic)
-        async with self._places:  # the peer takes them one by one, and their time runs only when it is their turn
-            answer = await wire.ask(lambda n: Subscribe(n, topic, TopicTarget(topic), position))
-        assert isinstance(answer, Subscribed)
-        self._follows[topic] = answer.subscription.position
+        async with self._gates.passed(topic):
+            wire = await self._connected()
+            async with self._places:  # the peer takes them one by one, and their time runs only when it is their turn
+                answer = await self._subscribed(wire, topic, position)
+            self._given_up.discard(topic)
+            self._follows[topic] = answer.subscription.position
         return answer.subscription.position
+
+    async def _subscribed(self, wire: _Wire, topic: str, position: str | None) -> Subscribed:
+        try:
+            answer = await wire.ask(lambda n: Subscribe(n, topic, TopicTarget(topic), position))
+        except (NotSettled, BadArgument):
+            raise
+        except BaseException:  # whoever waited has left, or did for too long: the peer may have done it, or yet do it
+            if topic not in self._follows:
+                self._given_up.add(topic)
+                self._tasks.spawn(self._tell_given_up(topic))
+            raise
+        assert isinstance(answer, Subscribed)
+        return answer
 
     def unfollow(self, topic: str) -> Coroutine[Any, Any, None]:
         """Follow ``topic`` no more, from now on. What is given tells the peer, unless it is followed again by then."""
@@ -111,14 +129,15 @@ class PeerLink:
         return self._tell_given_up(topic)
 
     async def _tell_given_up(self, topic: str) -> None:
-        if topic not in self._given_up:
-            return
-        self._given_up.discard(topic)
-        try:
-            if self._wire is not None:
-                await self._wire.ask(lambda n: Unsubscribe(n, topic))
-        except TocsinError as problem:
-            log.info("the peer %s did not hear that %s is not followed any more: %s", self.peer.name, topic, problem)
+        async with self._gates.passed(topic):
+            if topic not in self._given_up:
+                return
+            self._given_up.discard(topic)
+            try:
+                if self._wire is not None:
+                    await self._wire.ask(lambda n: Unsubscribe(n, topic))
+            except TocsinError as problem:
+                log.info("the peer %s did not hear that %s is given up: %s", self.peer.name, topic, problem)
 
     async def publish(self, topic: str, payload: bytes) -> str:
         """Where the peer stamped it; NotSettled where it surely did not, Uncertain where nobody knows."""
@@ -139,6 +158,7 @@ class PeerLink:
 
     async def close(self) -> None:
         self._is_closed = True
+        await self._tasks.stop()
         if self._keeper is not None:
             self._keeper.cancel()
             await asyncio.gather(self._keeper, return_exceptions=True)
