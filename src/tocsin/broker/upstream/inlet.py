@@ -1,14 +1,34 @@
-"""What peers send, on its way to the hub: held back until the hub knows the stream, and never with a hole."""
+"""What peers send, on its way to the hub: held back until the hub knows the stream, and never with a hole.
+
+What is held back of a stream is bounded. What is beyond that counts as missing, and is sent again.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from tocsin.broker.ports import Delivery
 from tocsin.protocol.messages import Gap, Notification
 
 _LOOK_S, _LOOKS = 0.01, 500  # how often and how long to look whether the hub knows a stream
+_HELD_BYTES = 4_000_000  # of a stream
+_MESSAGE_BYTES = 500  # of a message beside its payload, roughly
+
+
+@dataclass(slots=True)
+class _Held:
+    messages: list[Notification | Gap] = field(default_factory=list)
+    size_bytes: int = 0
+    is_whole: bool = True
+
+    def add(self, message: Notification | Gap) -> None:
+        self.is_whole = self.is_whole and self.size_bytes < _HELD_BYTES
+        if self.is_whole:
+            self.messages.append(message)
+            payload = bytes(message.payload) if isinstance(message, Notification) else b""
+            self.size_bytes += _MESSAGE_BYTES + len(payload)
 
 
 class Inlet:
@@ -16,18 +36,18 @@ class Inlet:
 
     def __init__(self, delivery: Delivery, missing: Callable[[str], None]) -> None:
         self._delivery, self._missing = delivery, missing
-        self._held: dict[str, list[Notification | Gap]] = {}
+        self._held: dict[str, _Held] = {}
 
     def take(self, message: Notification | Gap) -> bool:
         """False where something before ``message`` is missing: then it was not taken."""
-        if message.stream in self._held:
-            self._held[message.stream].append(message)
-            return True
-        if self._delivery.position(message.stream) is None:
-            self._held[message.stream] = [message]
+        held = self._held.get(message.stream)
+        if held is None and self._delivery.position(message.stream) is None:
+            held = self._held[message.stream] = _Held()
             self._later(message.stream, _LOOKS)
-            return True
-        return self._give(message)
+        if held is None:
+            return self._give(message)
+        held.add(message)
+        return True
 
     def drop(self, stream: str) -> None:
         """Nobody wants it any more."""
@@ -40,7 +60,8 @@ class Inlet:
         if stream not in self._held:
             return
         if self._delivery.position(stream) is not None:
-            if not all(self._give(message) for message in self._held.pop(stream)):
+            held = self._held.pop(stream)
+            if not (all(self._give(message) for message in held.messages) and held.is_whole):
                 self._missing(stream)
         elif looks:
             self._later(stream, looks - 1)
