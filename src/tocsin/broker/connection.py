@@ -35,7 +35,7 @@ _DATA = (Opcode.TEXT, Opcode.BINARY, Opcode.CONT)
 
 class Connection(Outlet):
     __slots__ = (
-        "_allowance", "_closes_at", "_counted_at", "_descriptor", "_heard_at", "_is_half_closed", "_parser", "_parts",
+        "_allowance", "_counted_at", "_descriptor", "_heard_at", "_is_half_closed", "_parser", "_parts",
     )  # fmt: skip
 
     def __init__(self, core: Core) -> None:
@@ -45,7 +45,6 @@ class Connection(Outlet):
         self._heard_at = self._counted_at = core.now()
         self._descriptor: int | None = None
         self._allowance = 2 * core.settings.max_messages_per_s
-        self._closes_at: float | None = None
         self._is_half_closed = False
         self.session = Session(core, self)
 
@@ -74,6 +73,7 @@ class Connection(Outlet):
 
     def eof_received(self) -> None:
         self._parser.receive_eof()
+        super().eof_received()
 
     # --- out ----------------------------------------------------------------------------------------------
 
@@ -90,9 +90,7 @@ class Connection(Outlet):
     def end(self, code: Code) -> None:
         if self.is_over:
             return
-        self._over()
-        self._closes_at = self.core.now() + self.core.settings.login_timeout
-        self.core.wheel.add(self, self._closes_at)
+        self._finish()
         self.core.ended(code)
         if self._parser.state is OPEN and self._parser.parser_exc is None:
             self._parser.send_close(code.number, code.name)
@@ -103,14 +101,9 @@ class Connection(Outlet):
             self._half_close()
 
     def due(self, now: float) -> float | None:
-        """Look at the connection; when to look again, or None when it is closed."""
-        if self.transport.is_closing() and self._closes_at is None:
-            return None
-        if self._closes_at is not None:
-            if now >= self._closes_at:
-                self.transport.abort()
-                return None
-            return self._closes_at
+        """End what is too old, or silent for too long."""
+        if self.is_over:
+            return self._finished(now)
         deadline, code = self.session.deadline()
         silent_at = self._heard_at + self.core.settings.idle_timeout
         if silent_at < deadline:
@@ -131,7 +124,7 @@ class Connection(Outlet):
         elif frame.opcode in _DATA:
             self._assemble(frame)
         elif frame.opcode is Opcode.CLOSE:
-            self._over()
+            self._finish()
 
     def _assemble(self, frame: Frame) -> None:
         message = bytes(frame.data)

@@ -3,6 +3,9 @@
 What the system does not take at once waits in the outbox, which sheds, and goes out by ``write_buffer`` bytes. So
 what a slow connection costs is bounded, and nobody else waits for it. A peer has subscribers behind it that may be
 quick, so nothing of its outbox is shed: where it is full, the peer comes back and resumes.
+
+A connection that is over is closed when its peer has read what was written, or cut after ``login_timeout``: a peer that
+does not read would stay for ever.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 class Outlet(asyncio.Protocol):
     """What WebSocket connections and event streams share. ``is_over`` once nothing more is sent."""
 
-    __slots__ = ("_is_paused", "_outbox", "_waiters", "core", "is_over", "session", "transport", "turn")
+    __slots__ = ("_closes_at", "_is_paused", "_outbox", "_waiters", "core", "is_over", "session", "transport", "turn")
 
     transport: asyncio.Transport
     session: Session
@@ -35,6 +38,7 @@ class Outlet(asyncio.Protocol):
         self.core = core
         self.is_over = False
         self.turn: int | None = None
+        self._closes_at: float | None = None
         self._is_paused = False
         self._outbox: Outbox | None = None
         self._waiters: list[asyncio.Future[None]] | None = None
@@ -62,6 +66,29 @@ class Outlet(asyncio.Protocol):
     def due(self, now: float) -> float | None:
         """Look at the connection; when to look again, or None when it is closed."""
         raise NotImplementedError
+
+    def _over(self) -> None:
+        """Nothing more is sent."""
+        raise NotImplementedError
+
+    # --- the end ------------------------------------------------------------------------------------------
+
+    def eof_received(self) -> None:
+        """The peer has said its last; its transport closes when it has read what was written."""
+        self._finish()
+
+    def _finish(self) -> None:
+        self._over()
+        if self._closes_at is None:
+            self._closes_at = self.core.now() + self.core.settings.login_timeout
+            self.core.wheel.add(self, self._closes_at)
+
+    def _finished(self, now: float) -> float | None:
+        """What is ``due`` of a connection that is over."""
+        if self._closes_at is not None and now >= self._closes_at:
+            self.transport.abort()
+            return None
+        return self._closes_at
 
     # --- the way out --------------------------------------------------------------------------------------
 

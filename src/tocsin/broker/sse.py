@@ -42,14 +42,13 @@ _positions = msgspec.json.Decoder(dict[str, str])
 
 
 class EventStream(Outlet):
-    __slots__ = ("_closes_at", "_cors", "_head", "_is_begun", "_positions", "_spoke_at", "_task")
+    __slots__ = ("_cors", "_head", "_is_begun", "_positions", "_spoke_at", "_task")
 
     def __init__(self, core: Core, head: Head, cors: Mapping[str, str]) -> None:
         super().__init__(core)
         self._head, self._cors = head, cors
         self._positions: dict[str, str] = {}
         self._is_begun = False
-        self._closes_at: float | None = None
         self._spoke_at = core.now()
         self._task: asyncio.Task[None] | None = None
         self.session = Session(core, self)
@@ -95,22 +94,18 @@ class EventStream(Outlet):
             return
         if self._is_begun:
             self.transport.write(_event("end", msgspec.json.encode({"code": code.number, "reason": code.name})))
-        self._over()
+        self._finish()
         self.core.ended(code)
-        self._closes_at = self.core.now() + self.core.settings.login_timeout
-        self.core.wheel.add(self, self._closes_at)
         self.transport.close()
 
     def due(self, now: float) -> float | None:
         """End what is too old, and say something where nothing was said for long, nor waits to be."""
-        if self._closes_at is not None or self.is_over:
-            if self._closes_at is not None and now >= self._closes_at:
-                self.transport.abort()
-            return None
+        if self.is_over:
+            return self._finished(now)
         deadline, code = self.session.deadline()
         if now >= deadline:
             self.end(code)
-            return None
+            return self._closes_at
         if self._is_begun and self.is_ready and now >= self._spoke_at + self.core.settings.heartbeat:
             self._spoke_at = now
             self._write(b":\n\n")
@@ -172,7 +167,7 @@ class EventStream(Outlet):
         self.transport.write(
             response(status, msgspec.json.encode(body), "application/problem+json", {**headers, **self._cors})
         )
-        self._over()
+        self._finish()
         self.transport.close()
 
     def _elsewhere(self, url: str) -> str:

@@ -94,7 +94,10 @@ class Broker:
     max_connections: int = integer(50_000, "Connections in all.", low=1, high=10_000_000)
     max_user_connections: int = integer(16, "Connections of one user.", low=1, high=1_000_000)
     login_timeout: Seconds = duration(
-        "10s", "A connection that has not asked or logged in after so long is closed.", low="100ms", high="10m"
+        "10s",
+        "A connection that has not asked or logged in after so long is closed; one that is over and not read is cut.",
+        low="100ms",
+        high="10m",
     )
     ping: Seconds = duration("25s", "How often clients are asked to say that they live.", low="100ms", high="1h")
     idle_timeout: Seconds = duration(

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 import ssl
+from urllib.parse import quote
 
 import httpx
 import msgspec
@@ -104,6 +105,33 @@ def test_nothing_is_said_for_its_own_sake_to_who_does_not_read():
                 while "event: notification" not in said:
                     said.append(await anext(lines))
                 assert ":" not in said
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("is_slow", [True, False], ids=["ended as slow", "half-closed"])
+def test_an_event_stream_that_is_over_and_not_read_is_cut(is_slow):
+    async def scenario():
+        sizes = {"write_buffer": 4_000, "outbox_bytes": 100_000, "outbox_hard_bytes": 300_000 if is_slow else 10**9}
+        async with world(**sizes) as w:
+            reader, writer = await asyncio.open_connection("127.0.0.1", w.server.port, limit=1_000)
+            writer.write(f"GET /events?subscribe={quote(NEWS)}&token={token_of('ann')} HTTP/1.1\r\n\r\n".encode())
+            await reader.readuntil(b"welcome")
+            (outlet,), looked_at = w.core.outlets, w.core.now() + w.settings.login_timeout + 2
+            now = w.core.now
+            w.core.now = lambda: now() + 5  # so the connection is looked at before its time has come
+            for _ in range(400):
+                w.topics.put("news", b'"' + b"x" * 50_000 + b'"')
+                await asyncio.sleep(0)
+            if not is_slow:
+                writer.write_eof()
+            await eventually(lambda: outlet.is_over)
+            w.core.wheel.advance(looked_at)
+            await asyncio.sleep(0)
+            assert outlet in w.core.outlets
+            w.core.wheel.advance(w.core.now() + w.settings.login_timeout + 2)
+            await eventually(lambda: not w.core.outlets)
+            writer.close()
 
     run(scenario)
 

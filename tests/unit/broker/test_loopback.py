@@ -6,6 +6,7 @@ import time
 import pytest
 from msgspec import Raw
 from websockets.exceptions import InvalidStatus
+from websockets.frames import Frame, Opcode
 
 from broker_world import SECRET, closed, eventually, place, run, token_of, topic, world
 from tocsin.broker import standing
@@ -698,6 +699,31 @@ def test_past_the_hard_limit_it_is_disconnected():
             assert w.hub["topic:big"].followers == 0
             slow.socket.transport.resume_reading()
             assert await closed(slow) == 4001
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("way", ["closes", "half-closes", "reads nothing past the hard limit"])
+def test_one_that_is_over_and_does_not_read_is_cut(way):
+    async def scenario():
+        limit = 10**9 if "closes" in way else 300_000
+        sizes = {"write_buffer": 4_000, "outbox_bytes": 100_000, "outbox_hard_bytes": limit}
+        async with world(**sizes) as w, w.client(max_queue=1, close_timeout=0.1) as slow:
+            await slow.login("slow", topic("big"))
+            (outlet,) = w.core.outlets
+            slow.socket.transport.pause_reading()
+            for _ in range(400):
+                w.topics.put("big", b'"' + b"x" * 50_000 + b'"')
+                await asyncio.sleep(0)
+            if way == "closes":
+                slow.socket.transport.write(Frame(Opcode.CLOSE, (1000).to_bytes(2)).serialize(mask=True))
+            elif way == "half-closes":
+                slow.socket.transport.write_eof()
+            await eventually(lambda: outlet.is_over)
+            assert not w.core.users["slow"].sessions
+            assert outlet in w.core.outlets
+            w.core.wheel.advance(w.core.now() + w.settings.login_timeout + 2)
+            await eventually(lambda: not w.core.outlets)
 
     run(scenario)
 
