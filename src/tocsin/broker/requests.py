@@ -18,7 +18,7 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 class Requests:
     """``on_idle`` is called when nothing is under way any more, ``on_failure`` when something failed unexpectedly."""
 
-    __slots__ = ("_limit", "_on_failure", "_on_idle", "_queue", "_tasks", "_transport")
+    __slots__ = ("_limit", "_on_failure", "_on_idle", "_ordering", "_queue", "_tasks", "_transport")
 
     def __init__(
         self,
@@ -30,30 +30,34 @@ class Requests:
         self._transport, self._limit, self._on_idle, self._on_failure = transport, limit, on_idle, on_failure
         self._queue: deque[Work] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._ordering: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
         return len(self._tasks) + len(self._queue)
-
-    @property
-    def is_ordered(self) -> bool:
-        """Whether some wait for each other."""
-        return bool(self._queue)
 
     def enqueue(self, work: Work) -> None:
         """Run after everything that was enqueued before; counts as ``run``'s work does."""
         is_idle = not self._queue
         self._queue.append(work)
         if is_idle:
-            self.run(self._in_order)
+            self._ordering = self.run(self._in_order)
         else:
             self._throttle()
 
-    def run(self, work: Work) -> None:
+    def run(self, work: Work) -> asyncio.Task[None]:
         """Run beside all others; nothing more is read from the client while there are too many."""
         task = asyncio.get_running_loop().create_task(work())
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         self._throttle()
+        return task
+
+    def cancel_ordered(self) -> bool:
+        """Leave off what was enqueued; whether anything is under way beside it."""
+        self._queue.clear()
+        if self._ordering is not None:
+            self._ordering.cancel()
+        return bool(self._tasks - {self._ordering})
 
     def cancel(self) -> None:
         for task in self._tasks:

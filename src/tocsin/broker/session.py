@@ -120,9 +120,9 @@ class Session:
     def release(self) -> None:
         """The user is another broker's now: end, once publications and records that are under way are answered.
 
-        Whatever changes what is held has to be asked of the other one.
+        Whatever changes what is held has to be asked of the other one, what is under way too: it is not answered.
         """
-        if self._requests is None or self._requests.is_ordered:
+        if self._requests is None or not self._requests.cancel_ordered():
             self._outlet.end(RELEASED)
             return
         self.is_released = True

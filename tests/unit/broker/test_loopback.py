@@ -792,6 +792,26 @@ def test_release_waits_for_records_under_way_and_takes_nothing_that_changes_what
     run(scenario)
 
 
+@pytest.mark.parametrize("later", [[], [ListSubscriptions(5)]], ids=["alone", "with another behind it"])
+def test_release_answers_records_though_a_subscription_is_being_made_beside_them(later):
+    async def scenario():
+        async with world() as w, w.client() as ann:
+            w.topics.may_record, may_attach = asyncio.Event(), w.topics.hold_attaching()
+            await ann.login("ann")
+            for message in [Records(2, "Reports", [Raw(b"{}")]), Subscribe(3, "news", TopicTarget("news")), *later]:
+                await ann.say(message)
+            assert isinstance(await ann.ask(Ping(4)), Pong)
+            await w.residents.release("ann", 1)
+            may_attach.set()
+            w.topics.may_record.set()
+            assert await ann.next() == Accepted(2, 1, 0)
+            assert await closed(ann) == 4101
+            assert not w.directory.kept
+            assert not w.hub.streams()
+
+    run(scenario)
+
+
 def test_release_does_not_wait_for_records_without_end():
     async def scenario():
         async with world(login_timeout=0.1) as w, w.client() as ann:
