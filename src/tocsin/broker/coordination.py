@@ -33,6 +33,7 @@ from tocsin.protocol.coordination import (
     Acknowledged,
     Arrival,
     BrokerInfo,
+    Instruction,
     Kept,
     Outcome,
     Placement,
@@ -301,11 +302,18 @@ class Coordination:
                 backoff.succeeded()
                 for instruction in given.instructions:
                     after = max(after, instruction.number)
-                    if isinstance(instruction, Topology):
-                        self._followers.set_topology(instruction.brokers, instruction.leaving)
-                    else:
-                        obeying.begin(instruction)
+                    self._heed(obeying, instruction)
                 self._is_briefed = True
+
+    def _heed(self, obeying: Obeying, instruction: Instruction) -> None:
+        """Whatever is wrong with one instruction, those after it are carried out."""
+        try:
+            if isinstance(instruction, Topology):
+                self._followers.set_topology(instruction.brokers, instruction.leaving)
+            else:
+                obeying.begin(instruction)
+        except Exception:
+            log.exception("the instruction %d could not be begun", instruction.number)
 
     def _ended(self, outcome: Outcome) -> None:
         self._noted.outcomes[outcome.number] = outcome

@@ -258,6 +258,26 @@ def test_what_comes_while_a_send_waits_for_its_turn_does_not_wait_for_the_sends_
     run(story())
 
 
+def test_an_instruction_that_fails_at_once_keeps_none_from_being_carried_out(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("nobody foresaw this")
+
+    async def story() -> None:
+        coordinator = Coordinator()
+        async with linked(coordinator) as (link, house):
+            await until(lambda: link.is_briefed)
+            monkeypatch.setattr(house, "set_topology", fail)
+            coordinator.queue = [Topology(1, [ME]), Adopt(2, "ann", 1, [])]
+            await until(lambda: ("adopt", "ann", 1) in house.done)
+            coordinator.queue.append(Adopt(3, "bob", 1, []))
+            await until(lambda: ("adopt", "bob", 1) in house.done)
+
+    run(story())
+    assert [record.exc_text for record in caplog.records if "nobody foresaw this" in (record.exc_text or "")]
+
+
 def test_while_the_coordinator_is_away_nobody_waits_and_nothing_is_forgotten() -> None:
     async def story() -> None:
         coordinator = Coordinator()
