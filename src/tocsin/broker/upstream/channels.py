@@ -64,7 +64,7 @@ class ChannelUpstream:
         self._targets: dict[str, ChannelTarget] = {}
         self._gates: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._notify_url, self._is_away = "", False
-        self._parameters: dict[str, tuple[float, list[Parameter]]] = {}
+        self._parameters: dict[str, tuple[float, list[Parameter]]] = {}  # by the channel's name in one case
         self._ready, self._wake, self._changed = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._filling: set[str] = set()
         self._look: asyncio.TimerHandle | None = None
@@ -311,7 +311,7 @@ class ChannelUpstream:
         return not is_other
 
     def _end_channel(self, channel: str, code: str, detail: str) -> None:
-        self._parameters.pop(channel, None)
+        self._parameters.pop(channel.casefold(), None)
         self._end(self._merge.forget(channel), code, detail)
 
     def _end(self, streams: Sequence[str], code: str, detail: str) -> None:
@@ -402,10 +402,10 @@ class ChannelUpstream:
         self._is_away = True
 
     async def _parameters_of(self, channel: str) -> list[Parameter]:
-        now = asyncio.get_running_loop().time()
-        known = self._parameters.get(channel)
+        now, key = asyncio.get_running_loop().time(), channel.casefold()
+        known = self._parameters.get(key)
         if known is None or known[0] < now - _PARAMETERS_S:
-            known = self._parameters[channel] = (now, await self._cluster.parameters(channel))
+            known = self._parameters[key] = (now, await self._cluster.parameters(channel))
         return known[1]
 
     def _id(self, target: Target) -> str:

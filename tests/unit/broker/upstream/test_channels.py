@@ -14,7 +14,7 @@ from support.delivered import Remembered
 from support.memory_cluster import CHANNEL
 from support.results_cluster import BROKER, ResultsCluster, Way, token
 from tocsin.broker.upstream.channels import ChannelOptions, ChannelUpstream
-from tocsin.broker.upstream.cluster import ClusterClient
+from tocsin.broker.upstream.cluster import ClusterClient, Parameter
 from tocsin.datacluster.service import Answer
 from tocsin.errors import BadArgument, NotFound, Refused, TocsinError, Unavailable
 from tocsin.model.position import Position
@@ -442,6 +442,27 @@ def test_who_may_follow_what() -> None:
             for target, who in ((FLOOD, pinned), (FIRE, Principal("bob", ("subscribe:Other",)))):
                 with pytest.raises(Refused):
                     await w.upstream.check(target, who)
+
+    run(story())
+
+
+def test_the_parameters_of_a_channel_are_asked_for_once_however_its_name_is_spelt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story() -> None:
+        async with world() as w:
+            asked: list[str] = []
+            ask = w.client.parameters
+
+            async def parameters(channel: str) -> list[Parameter]:
+                asked.append(channel)
+                return await ask(CHANNEL)
+
+            monkeypatch.setattr(w.client, "parameters", parameters)
+            pinned = Principal("ann", ({"channel": CHANNEL, "pin": {"kind": "works_on"}},), {"works_on": "fire"})
+            for name in (CHANNEL, CHANNEL.lower(), CHANNEL.upper(), CHANNEL.swapcase()):
+                await w.upstream.check(ChannelTarget(name, ("fire",)), pinned)
+            assert asked == [CHANNEL]
 
     run(story())
 
