@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import socket
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -26,6 +25,7 @@ from tocsin.clock import Clock, SystemClock
 from tocsin.config import Broker, url_of
 from tocsin.errors import Unavailable
 from tocsin.web.connection import ConnectionLimits
+from tocsin.web.listening import listening
 
 STEP_S = 1.0  # of the wheel
 BACKLOG = 4096
@@ -121,18 +121,6 @@ class BrokerServer:
             await asyncio.sleep(STEP_S)
             self._core.meters.lagged(loop.time() - due)
             self._core.wheel.advance(self._core.now())
-
-
-def listening(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        sock.bind((host, port))
-    except OSError as error:
-        sock.close()
-        raise Unavailable(f"cannot listen at {host}, port {port}: {error.strerror or error}") from None
-    return sock
 
 
 async def until_signal(serve: Callable[[asyncio.Event], Awaitable[None]]) -> None:

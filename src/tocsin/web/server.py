@@ -26,6 +26,7 @@ from tocsin.config import Config, url_of
 from tocsin.errors import Unavailable
 from tocsin.web.connection import ConnectionLimits, bounded
 from tocsin.web.descriptors import allow_connections
+from tocsin.web.listening import listening
 
 Beside = Callable[[], Coroutine[Any, Any, None]]
 
@@ -94,7 +95,7 @@ class ApiServer:
     ) -> None:
         self._options = options
         config = _config(app, options)
-        self._socket = _listen(options.host, options.port)
+        self._socket = listening(options.host, options.port)
         self.port = int(self._socket.getsockname()[1])
         self._server = _Server(config, _drain(app, on_drain), beside)
         self._thread: threading.Thread | None = None
@@ -201,18 +202,6 @@ def _config(app: FastAPI, options: ServerOptions) -> uvicorn.Config:
     except OSError as error:  # of the certificate, told before anything starts
         raise Unavailable(f"TLS cannot be used with {tls}: {error}") from None
     return config
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((host, port))
-    except OSError as error:
-        listening.close()
-        raise Unavailable(f"cannot listen at {host}, port {port}: {error.strerror or error}") from None
-    return listening
 
 
 def _drain(app: FastAPI, then: Callable[[], None] | None) -> Callable[[], None]:
