@@ -5,8 +5,8 @@
     new --login--> busy --welcome--> open --logout, close, an end by us--> over
 
 Requests that change what is held (login, subscribe, unsubscribe, list, confirm, refresh, logout) are carried out
-one after the other, in the order of their coming; publications and records run beside them; ping and ack are
-answered at once.
+one after the other, in the order of their coming; publications and records run beside them; a ping is answered and
+an ack, which has no answer, is noted at once.
 """
 
 from __future__ import annotations

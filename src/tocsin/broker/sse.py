@@ -1,7 +1,7 @@
 """``GET /events``: the same streams as server-sent events, for whoever has no WebSocket.
 
 * The token comes in ``Authorization`` or as ``token=``, for a browser's EventSource sends no headers.
-* ``subscribe=`` names a target as JSON and may be repeated; without it the user's held subscriptions count.
+* ``subscribe=`` names a target as JSON and may be repeated; what the user holds already is followed too.
 * Every event has an ``id`` that holds the positions of all streams, so ``Last-Event-ID`` (or ``last_event_id=``)
   resumes them all. It comes back as a header, whose length servers and proxies bound, so one that follows more than
   fits into ``sse_id_bytes`` is refused before anything is subscribed.
