@@ -44,9 +44,6 @@ class Hub:
     def __getitem__(self, name: str) -> Stream:
         return self._streams[name]
 
-    def get(self, name: str) -> Stream | None:
-        return self._streams.get(name)
-
     def open(self, name: str, position: str) -> Stream:
         """The stream, begun at ``position`` where it is new."""
         stream = self._streams.get(name)

@@ -48,6 +48,11 @@ def topic_stream(topic: str) -> str:
     return f"topic:{topic}"
 
 
+def stream_topic(stream: str) -> str:
+    """The topic of a topic's stream."""
+    return stream.removeprefix(topic_stream(""))
+
+
 def check_topic(name: str) -> str:
     """``name`` if it can be a topic's: a name without spaces at its ends."""
     if name != name.strip():

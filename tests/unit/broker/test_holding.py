@@ -68,7 +68,7 @@ def test_attached_exactly_while_held(seed, steps):
             except Unavailable:
                 return
             for _ in range(turns):
-                assert hub.get(stream.name) is stream
+                assert hub[stream.name] is stream
                 assert str(target) in cluster.attached
                 await asyncio.sleep(0)
             await holding.let_go(stream, target)

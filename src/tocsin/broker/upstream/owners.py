@@ -31,7 +31,7 @@ from tocsin.clock import Clock
 from tocsin.errors import BadArgument, Refused, Unavailable
 from tocsin.protocol.coordination import BrokerInfo
 from tocsin.protocol.messages import Gap
-from tocsin.protocol.targets import Target, TopicTarget, check_topic, topic_stream
+from tocsin.protocol.targets import Target, TopicTarget, check_topic, stream_topic, topic_stream
 from tocsin.tokens import Principal
 
 _UNKNOWN_S = 0.01  # how often to look whether the hub knows a stream
@@ -163,7 +163,7 @@ class TopicUpstream:
                 await link.unfollow(topic)
 
     async def replay(self, stream: str, after: str, through: str) -> Page:
-        topic = stream.removeprefix("topic:")
+        topic = stream_topic(stream)
         page = await self.history(topic, after, through)
         if page is None:
             page = await self._client.history(topic, self._owner(topic), after, through)
@@ -347,7 +347,7 @@ class TopicUpstream:
 
     def _resync(self, stream: str) -> None:
         for link in self._links.values():
-            if stream.removeprefix("topic:") in link.topics:
+            if stream_topic(stream) in link.topics:
                 self._tasks.spawn(link.resync())
 
     async def _forget_idle(self) -> None:

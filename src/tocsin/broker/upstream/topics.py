@@ -21,12 +21,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
+from tocsin.broker.ports import Item
 from tocsin.errors import BadArgument
 from tocsin.protocol.messages import Hole
 
 _FORM = re.compile(r"([0-9a-f]{12})-([0-9a-f]{12})")
 _MAX_EPOCH = 2**47  # milliseconds: some 4,000 years
-Item = tuple[str, bytes]
 
 
 @dataclass(frozen=True, slots=True, order=True)
