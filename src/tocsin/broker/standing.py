@@ -58,10 +58,8 @@ class Stood:
         """Begin to send, after the answer. What was ended meanwhile is passed over."""
         for stream in self.turned:
             self._tell_ahead(stream)
-        for stream, (follow, page) in self.begun.items():
-            known = self.following(stream)
-            if known is not None:
-                self._replace(known, follow)
+        for follow, page in self.begun.values():
+            if self.following(follow.stream) is follow:
                 self._start(follow, page)
         for stream in self.unsure:
             self.session.core.tasks.spawn(self._ask_again(stream))
@@ -84,12 +82,18 @@ class Stood:
         self.session.core.meters.gaps += 1
         return is_ahead
 
-    def _replace(self, known: Follow, follow: Follow) -> None:
-        """Go on by ``follow``. What waits for the tick goes out first: others of the session stand before it."""
-        if known is not follow:
-            self.session.core.hub.flush()
-            known.stop()
-            self.session.follows[follow.stream] = follow
+    def take_over(self) -> None:
+        """Go on by what was begun, just before the answer.
+
+        What waits for the tick goes out first: others of the session may stand before it. To what the answer is about
+        it is nothing yet, and would be a hole right after it.
+        """
+        for stream, (follow, _) in self.begun.items():
+            known = self.following(stream)
+            if known is not None and known is not follow:
+                self.session.core.hub.flush()
+                known.stop()
+                self.session.follows[stream] = follow
 
     def _start(self, follow: Follow, page: Page | None = None) -> None:
         core = self.session.core
@@ -162,6 +166,7 @@ async def stand_all(
     _begin(stood, starts)
     await asyncio.gather(*(_look_around(stood, stream) for stream in starts))
     _begin(stood, {stream: position for stream, position in starts.items() if stood.following(stream)})
+    stood.take_over()
     return stood
 
 
