@@ -1,8 +1,9 @@
 """The coordinator's state under any sequence of events, with brokers that obey at least once.
 
 Everything may be lost: instructions, outcomes, answers, brokers, the coordinator between any two events. The
-rules hold after every step; a source lets go when the destination holds all of the user's subscriptions, and the user's
-sessions have left or had the time to; and once everyone is well again, every move ends, and every user is held, with
+rules hold after every step; nobody is told to let go of a user, and nothing that a dead broker left is removed, before
+the user's broker holds all of its subscriptions; a source lets go when the user's sessions have left or had the time
+to; and once everyone is well again, every move ends, and every user is held, with
 all of its subscriptions, by the one live broker that it is placed at, and by no other.
 """
 
@@ -20,7 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from support.sim_brokers import SimBroker
 from tocsin.coordinator import events
 from tocsin.coordinator.brokers import BrokerState
-from tocsin.coordinator.events import Event, Restart, Tell, WantedMove
+from tocsin.coordinator.events import Detach, Event, Restart, Tell, WantedMove
 from tocsin.coordinator.moves import Move, MoveState
 from tocsin.coordinator.plans import PlanKind
 from tocsin.coordinator.queues import Queue
@@ -28,7 +29,7 @@ from tocsin.coordinator.rules import Rules
 from tocsin.coordinator.state import State
 from tocsin.errors import TocsinError
 from tocsin.policies.registry import placement_policy
-from tocsin.protocol.coordination import Instruction, Report, Send
+from tocsin.protocol.coordination import Instruction, Release, Report, Send
 from tocsin.protocol.messages import Wanted
 from tocsin.protocol.targets import TopicTarget
 
@@ -88,10 +89,13 @@ class Coordination(RuleBasedStateMachine):
             elif isinstance(effect, Tell):
                 self.queues[effect.broker].put(effect.instruction)
                 self.note_send(effect.instruction)
+                self.nobody_lets_go_too_early(effect.instruction)
+            elif isinstance(effect, Detach):
+                for user in self.state.world.users.lingering[effect.broker]:
+                    self.is_held(user)
         for move in self.state.world.moves:
             if move.ended_at is not None and move.id not in self.ended:
                 self.ended.add(move.id)
-                self.nothing_is_left_unheld(move)
                 self.nobody_is_cut_off(move)
         return True
 
@@ -105,12 +109,21 @@ class Coordination(RuleBasedStateMachine):
             self.arrived_at.setdefault(arrival.version, self.now)
         self.emptied |= {self.sends[one.number] for one in report.outcomes if one.ok and one.number in self.sends}
 
-    def nothing_is_left_unheld(self, move: Move) -> None:
-        """Where the source is told to let go, the destination holds everything, unless it has died unknown to us."""
-        sim, broker = self.sims[move.to], self.state.world.brokers.get(move.to)
-        if move.state is MoveState.DONE and "died" not in move.outcome and broker is not None:
-            is_alive = sim.is_running and sim.incarnation == broker.incarnation
-            assert not is_alive or set(self.state.world.users[move.user].subscriptions) <= sim.held[move.user]
+    def nobody_lets_go_too_early(self, instruction: Instruction) -> None:
+        if isinstance(instruction, Release):
+            self.is_held(instruction.user)
+
+    def is_held(self, name: str) -> None:
+        """The user's broker holds everything, unless it has died unknown to us, or the user is gone."""
+        user = self.state.world.users.get(name)
+        if user is None or user.is_removed:
+            return
+        assert user.broker is not None, f"{name} is placed nowhere"
+        sim, broker = self.sims[user.broker], self.state.world.brokers[user.broker]
+        assert not broker.is_ended, f"{name} is placed at {user.broker}, which has ended"
+        if sim.is_running and sim.incarnation == broker.incarnation:
+            assert name in sim.held, f"{user.broker} does not hold {name} yet"
+            assert set(user.subscriptions) <= sim.held[name], f"{user.broker} does not hold all of {name} yet"
 
     def nobody_is_cut_off(self, move: Move) -> None:
         """A source is told to let go when all have left it; or some have arrived, and the others had their time."""

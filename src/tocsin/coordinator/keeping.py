@@ -146,10 +146,9 @@ class Keeping:
         self._moving.end_of(name, MoveState.SUPERSEDED, "the user was removed")
         user.is_removed = True
         user.subscriptions.clear()
-        broker = user.broker
-        if broker is not None:
+        if user.broker is not None:
             world.users.move(user, None, world.next_version(), "removed")
-            world.release(user, broker)
+        self._placing.settle(user)
         world.users.homeless.discard(name)
         if not user.stale:
             world.users.drop(name)

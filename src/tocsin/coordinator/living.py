@@ -73,7 +73,8 @@ class Living:
         world.telling.forget(broker.name)
         world.tell_topology([broker.name])
         for user in sorted(world.users.lingering[broker.name]):
-            world.release(world.users[user], broker.name)
+            if self._placing.is_held(world.users[user]):
+                world.release(world.users[user], broker.name)
         for user in sorted(world.users.residents[broker.name]):
             world.adopt(world.users[user], broker.name, world.users[user].version)
         self._moving.returned(broker.name)
@@ -128,7 +129,7 @@ class Living:
         world.effects.append(Forget(broker.name))
         world.telling.forget(broker.name)
         self._let_go.discard(broker.name)
-        self._unheld[broker.name] = list(world.users.residents[broker.name])
+        self._unheld[broker.name] = [*world.users.residents[broker.name], *world.users.lingering[broker.name]]
         if world.members() != before:
             world.tell_topology()
         self._moving.destination_lost(broker.name, "the destination died")
@@ -162,14 +163,8 @@ class Living:
         return broker.state is BrokerState.DEAD and lately
 
     def _is_housed(self, name: str) -> bool:
-        """Whether the user's broker lives, was told everything and has adopted it; or the user is gone."""
-        world, user = self._world, self._world.users.get(name)
-        if user is None or user.is_removed:
-            return True
-        broker = world.brokers.get(user.broker) if user.broker else None
-        if broker is None or broker.is_ended or not world.presence[broker.name].is_known:
-            return False
-        return not world.telling.awaits_adoption(name, broker.name, user.version)
+        user = self._world.users.get(name)
+        return user is None or self._placing.is_held(user)
 
     def detached(self, name: str) -> None:
         self._let_go.discard(name)

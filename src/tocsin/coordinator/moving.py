@@ -276,8 +276,7 @@ class Moving:
 
     def _is_held(self, move: Move) -> bool:
         """Whether the destination has said that it adopted the user, after all that it was told."""
-        is_awaited = self._world.telling.awaits_adoption(move.user, move.to, move.version)
-        return self._world.presence[move.to].is_known and not is_awaited
+        return self._world.has_adopted(move.user, move.to, move.version)
 
     def _finish(self, move: Move, outcome: str) -> None:
         user = self._world.users[move.user]

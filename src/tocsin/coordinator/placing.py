@@ -1,4 +1,8 @@
-"""Choosing brokers for users, and putting them there."""
+"""Choosing brokers for users, and putting them there: make before break.
+
+Whoever else may hold a user goes on holding it until the user's own broker has said that it does. Before that, an
+execution at the data cluster would find nobody subscribed.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +38,11 @@ class Placing:
 
     def put(self, user: User, broker: str, reason: str, version: int | None = None) -> None:
         """Place ``user`` at ``broker``, which has adopted it already where ``version`` is given."""
-        world, before = self._world, user.broker
+        world = self._world
         world.users.move(user, broker, version or world.next_version(), reason)
         if version is None:
             world.adopt(user, broker, user.version)
-        if before is not None and before != broker:
-            world.release(user, before)
+        self.settle(user)
 
     def restamp(self, user: User) -> None:
         """Leave ``user`` where it is under a new version, so that what went out under an older one is void."""
@@ -49,9 +52,20 @@ class Placing:
             world.adopt(user, user.broker, user.version)
 
     def let_go(self, user: User, broker: str) -> None:
-        """``broker`` may hold ``user``, who belongs elsewhere; nothing to do where it was told already."""
-        if self._world.users.linger(user, broker):
-            self._world.release(user, broker)
+        """``broker`` may hold ``user``, who belongs elsewhere."""
+        self._world.users.linger(user, broker)
+        self.settle(user)
+
+    def settle(self, user: User) -> None:
+        """Have everybody else let go of a user who is held; nothing to do where they were told already."""
+        if self.is_held(user):
+            for broker in user.stale:
+                if not self._world.awaits_release(user, broker):
+                    self._world.release(user, broker)
+
+    def is_held(self, user: User) -> bool:
+        """Whether the user's broker has adopted it under its present version; or nobody need, for it was removed."""
+        return user.is_removed or self._world.has_adopted(user.name, user.broker, user.version)
 
     def _candidates(self) -> tuple[BrokerView, ...]:
         for state in (BrokerState.LIVE, BrokerState.SILENT):

@@ -5,8 +5,8 @@ piece knows how to do is in its own module: ``living`` (brokers), ``keeping`` (u
 
 Rules kept here:
 
-* A user is placed at one broker. Whoever else may hold it is on its list of stale brokers, and is told to let go
-  until it has said that it did.
+* A user is placed at one broker. Whoever else may hold it is on its list of stale brokers; once the user's own
+  broker has adopted it, each of them is told to let go until it has said that it did.
 * Every change of a placement has a version higher than any before.
 * A move ends in every case: by what the brokers tell, or by its time-out.
 * What the rows do not hold may be lost at any moment: the rows alone bring everything about again.
@@ -31,6 +31,7 @@ from tocsin.coordinator.placing import Placing
 from tocsin.coordinator.plans import ChosenBalancing, ChosenPolicy, PlanKind
 from tocsin.coordinator.rules import Rules
 from tocsin.coordinator.telling import Did, Told
+from tocsin.coordinator.users import User
 from tocsin.coordinator.world import World
 from tocsin.policies.base import PlacementPolicy
 from tocsin.policies.registry import placement_policy
@@ -144,16 +145,15 @@ class State:
             return
         elif not outcome.ok:
             self.world.retry(told)
-        elif told.did is Did.RELEASE and told.user in self.world.users:
-            self._let_go(told)
+        elif user := self.world.users.get(told.user):
+            self._obeyed(told, user)
 
-    def _let_go(self, told: Told) -> None:
-        """A broker has let go, unless the user has been there again since it was told."""
-        user = self.world.users[told.user]
-        if user.broker != told.broker and told.version == user.version:
+    def _obeyed(self, told: Told, user: User) -> None:
+        """A broker has adopted the user; or has let go of it, unless the user has been there again since."""
+        if told.did is Did.RELEASE and user.broker != told.broker and told.version == user.version:
             self.world.users.let_go(user, told.broker)
-        elif told.broker in user.stale:
-            self.world.release(user, told.broker)
+        else:
+            self.placing.settle(user)
 
     def _tick(self, elapsed_s: float) -> None:
         self.world.clock.advance(elapsed_s)
@@ -173,8 +173,8 @@ class State:
             return
         if told.did is Did.ADOPT and user.broker == told.broker and user.version == told.version:
             self.world.adopt(user, told.broker, user.version)
-        if told.did is Did.RELEASE and told.broker in user.stale:
-            self.world.release(user, told.broker)
+        elif told.did is Did.RELEASE:
+            self.placing.settle(user)
 
     def _sweep(self) -> None:
         leapt_s = (self.world.now - self._swept_at) - (self.world.clock.now_s - self._swept_s)

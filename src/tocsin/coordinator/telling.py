@@ -6,6 +6,7 @@ Looked at for every user of a broker that died, so each question is answered wit
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -30,7 +31,7 @@ class Telling:
     def __init__(self) -> None:
         self._told: dict[int, Told] = {}
         self._again: deque[tuple[float, Told]] = deque()  # in the order of their times
-        self._adopting: Counter[tuple[str, str, int]] = Counter()
+        self._awaited: Counter[Told] = Counter()  # in either
 
     def add(self, number: int, told: Told) -> None:
         self._told[number] = told
@@ -55,20 +56,18 @@ class Telling:
         self._again.append((at_s, told))
         self._count(told, 1)
 
-    def due(self, now_s: float) -> list[Told]:
-        due = []
+    def due(self, now_s: float) -> Iterator[Told]:
+        """One by one: those that follow are awaited while this one is told."""
         while self._again and self._again[0][0] <= now_s:
-            due.append(self._again.popleft()[1])
-            self._count(due[-1], -1)
-        return due
+            told = self._again.popleft()[1]
+            self._count(told, -1)
+            yield told
 
-    def awaits_adoption(self, user: str, broker: str, version: int) -> bool:
-        """Whether the broker has yet to say that it adopted the user."""
-        return (user, broker, version) in self._adopting
+    def awaits(self, told: Told) -> bool:
+        """Whether the broker has yet to say that it did this."""
+        return told in self._awaited
 
     def _count(self, told: Told, by: int) -> None:
-        if told.did is Did.ADOPT:
-            key = (told.user, told.broker, told.version)
-            self._adopting[key] += by
-            if not self._adopting[key]:
-                del self._adopting[key]
+        self._awaited[told] += by
+        if not self._awaited[told]:
+            del self._awaited[told]

@@ -138,6 +138,12 @@ class World:
         wanted = list(user.subscriptions.values())
         return self._tell(broker, Did.ADOPT, user.name, version, lambda n: Adopt(n, user.name, version, wanted))
 
+    def has_adopted(self, user: str, broker: str | None, version: int) -> bool:
+        """Whether ``broker`` lives, was told everything of ``user``, and has said that it holds it."""
+        if broker is None or not self._hears(broker):
+            return False
+        return not self.telling.awaits(Told(broker, Did.ADOPT, user, version))
+
     def send(self, move: Move) -> int:
         """Its ticket is added when it is handed over."""
         to, source = self.brokers[move.to].info, move.source or ""
@@ -147,6 +153,9 @@ class World:
     def release(self, user: User, broker: str) -> None:
         told = (broker, Did.RELEASE, user.name, user.version)
         self._tell(*told, lambda n: Release(n, user.name, user.version))
+
+    def awaits_release(self, user: User, broker: str) -> bool:
+        return self.telling.awaits(Told(broker, Did.RELEASE, user.name, user.version))
 
     def tell_topology(self, brokers: Iterable[str] | None = None) -> None:
         """To these, or to all who live."""

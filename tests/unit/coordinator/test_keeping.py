@@ -179,9 +179,8 @@ def test_what_a_broker_kept_while_it_was_alone_is_taken():
 def test_who_was_admitted_by_a_broker_alone_stays_there():
     made = Story("a", "b")
     made.place("ann")
-    effects = made.report("b", admitted=["ann", "bob"])
+    made.report("b", admitted=["ann", "bob"])
     assert (made.where("ann"), made.where("bob")) == ("b", "b")
-    assert [type(one) for one in told(effects, "a")] == [Release]
     assert made.version("ann") > 1
 
 
@@ -189,6 +188,7 @@ def test_who_is_online_where_it_was_placed_is_sent_back_there():
     made = Story("a", "b")
     made.place("ann")
     made.online("a", "ann")
+    made.obey()
     [release] = told(made.report("b", admitted=["ann"]), "b")
     assert release == Release(release.number, "ann", made.version("ann"))
     assert made.where("ann") == "a"
@@ -197,6 +197,7 @@ def test_who_is_online_where_it_was_placed_is_sent_back_there():
 def test_who_is_online_where_it_does_not_belong_is_sent_away_once():
     made = Story("a", "b")
     made.place("ann")
+    made.obey()
     [release] = told(made.online("b", "ann"), "b")
     assert isinstance(release, Release)
     assert told(made.online("b", "ann"), "b") == []
@@ -292,6 +293,7 @@ def test_who_is_connected_and_follows_nothing_stays_where_it_is_placed():
         made.place(user)
     assert made.where("u2") == "a"
     made.report("a", holdings=[Holding("u2", [])])
+    made.obey()
     [release] = told(made.report("b", admitted=["u2"]), "b")
     assert (type(release), made.where("u2")) == (Release, "a"), "though another let it in"
     made.tell(events.DrainAsked("a"))

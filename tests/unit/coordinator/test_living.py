@@ -10,7 +10,7 @@ from support.coordinators import Story, detached, told
 from tocsin.coordinator import events
 from tocsin.coordinator.events import Ask, Effect, Say
 from tocsin.errors import AlreadyExists
-from tocsin.protocol.coordination import Adopt, BrokerInfo, Registration, Release, Topology
+from tocsin.protocol.coordination import Adopt, BrokerInfo, Outcome, Registration, Release, Topology
 
 
 def state(made: Story, name: str) -> str:
@@ -125,7 +125,8 @@ def test_a_broker_that_was_only_cut_off_lets_go_of_users_placed_elsewhere():
     for user in users:
         made.place(user)
     lost = [user for user in users if made.where(user) == "b"]
-    made.pass_time(11, "a")
+    adopted = adopted_by(made.pass_time(11, "a"), "a")
+    made.report("a", outcomes=[Outcome(one.number, True) for one in adopted])
     assert not made.state.knows("b", "1")
     briefing = made.register("b")
     assert [type(one) for one in briefing] == [Topology, Release, Release]

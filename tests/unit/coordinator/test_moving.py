@@ -125,8 +125,9 @@ def test_whoever_does_not_answer_leaves_the_user_where_it_works(step, waited_for
     effects = made.pass_time(6, "a", "b", "c")
     assert made.move == ("timed out", waited_for)
     [again] = told(effects, "a")
-    [release] = told(effects, "b")
     assert isinstance(again, Adopt)
+    assert told(effects, "b") == []
+    [release] = told(made.done("a", again), "b")
     assert isinstance(release, Release)
     assert again.version == release.version == made.version("ann") > instruction.version
     made.report("b", arrivals=[Arrival("ann", instruction.version)])
@@ -168,9 +169,9 @@ def test_a_newer_plan_takes_the_place_of_an_older_one():
     effects = made.plan("ann", "c")
     older, newer = made.state.world.moves
     assert (older.state, older.outcome) == ("superseded", "plan p000000002 moves the user to c")
-    [release] = told(effects, "b")
-    [adopt] = told(effects, "c")
-    assert first.version < release.version < adopt.version == newer.version
+    [again], [adopt] = told(effects, "a"), told(effects, "c")
+    [release] = told(made.done("a", again), "b")
+    assert first.version < release.version == again.version < adopt.version == newer.version
     made.report("b", arrivals=[Arrival("ann", first.version)])
     assert made.where("ann") == "a"
 
