@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from heapq import nsmallest
 from itertools import chain, islice
 
@@ -19,13 +20,20 @@ _HOUSED_AT_ONCE = 500  # about 20 ms with the writing of their rows
 _LOOKED_AT = 10_000  # users a tick, whether others hold them
 
 
+@dataclass(slots=True)
+class _Estate:
+    """What an ended broker left at the data cluster, from its end on: however often it is said to have ended."""
+
+    unheld: list[str]  # users of its that no other is known to hold
+    is_let_go: bool = False  # it is being removed
+
+
 class Living:
     def __init__(self, world: World, placing: Placing, moving: Moving) -> None:
         self._world, self._placing, self._moving = world, placing, moving
         self._tried_s: dict[str, float] = {}  # drains: when a user's last move was proposed
-        self._unheld: dict[str, list[str]] = {}  # ended brokers: users of theirs that no other is known to hold
+        self._estates: dict[str, _Estate] = {}  # of ended brokers; none after a restart
         self.is_housing = False  # whether there may be more to place, and a place for them
-        self._let_go: set[str] = set()  # ended brokers: what they left is being removed
 
     def find(self, name: str) -> Broker:
         broker = self._world.brokers.get(name)
@@ -51,7 +59,7 @@ class Living:
         broker.incarnation, broker.url, broker.is_attached = told.incarnation, told.url, True
         broker.location, broker.capacity = told.location, told.capacity
         world.brokers.put(name, broker)
-        self._unheld.pop(name, None)
+        self._estates.pop(name, None)
         world.lose_sight(name)
         world.presence[name] = Presence(Signs(world.clock.now_s), is_known=True)
         self._brief(broker)
@@ -119,7 +127,7 @@ class Living:
 
     def end(self, broker: Broker, state: BrokerState) -> None:
         """Its users, offline ones included, are placed elsewhere, and what it held is let go."""
-        world, before = self._world, self._world.members()
+        world, before, had_ended = self._world, self._world.members(), broker.is_ended
         if not broker.become(state):
             return
         broker.ended_at, broker.plan = world.now, None
@@ -128,8 +136,9 @@ class Living:
         world.presence[broker.name] = Presence(Signs(world.clock.now_s))
         world.effects.append(Forget(broker.name))
         world.telling.forget(broker.name)
-        self._let_go.discard(broker.name)
-        self._unheld[broker.name] = [*world.users.residents[broker.name], *world.users.lingering[broker.name]]
+        if not had_ended:
+            users = [*world.users.residents[broker.name], *world.users.lingering[broker.name]]
+            self._estates[broker.name] = _Estate(users)
         if world.members() != before:
             world.tell_topology()
         self._moving.destination_lost(broker.name, "the destination died")
@@ -147,15 +156,15 @@ class Living:
         if not ended:
             return
         for broker in ended:
-            if broker.name not in self._unheld:
-                self._unheld[broker.name] = world.users.names()  # nobody knows after a restart
-            unheld = self._unheld[broker.name]
-            for _ in range(min(len(unheld), _LOOKED_AT)):
-                if not self._is_housed(unheld[-1]):
+            if broker.name not in self._estates:
+                self._estates[broker.name] = _Estate(world.users.names())  # nobody knows after a restart
+            estate = self._estates[broker.name]
+            for _ in range(min(len(estate.unheld), _LOOKED_AT)):
+                if not self._is_housed(estate.unheld[-1]):
                     break
-                unheld.pop()
-            if not unheld and broker.name not in self._let_go:
-                self._let_go.add(broker.name)
+                estate.unheld.pop()
+            if not estate.unheld and not estate.is_let_go:
+                estate.is_let_go = True
                 world.effects.append(Detach(broker.name))
 
     def _may_be_brought(self, broker: Broker) -> bool:
@@ -163,12 +172,12 @@ class Living:
         return broker.state is BrokerState.DEAD and lately
 
     def _is_housed(self, name: str) -> bool:
+        """Whether the user's broker has adopted it, or the user is gone."""
         user = self._world.users.get(name)
         return user is None or self._placing.is_held(user)
 
     def detached(self, name: str) -> None:
-        self._let_go.discard(name)
-        self._unheld.pop(name, None)
+        self._estates.pop(name, None)
         broker = self._world.brokers.get(name)
         if broker is not None and broker.is_ended:
             broker.is_attached = False

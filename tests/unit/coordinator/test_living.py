@@ -211,6 +211,27 @@ def test_what_a_dead_broker_left_is_removed_only_when_another_holds_it():
     assert detached(made.pass_time(2, "a")) == ["b"]
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+def test_what_a_dead_broker_left_waits_for_another_to_hold_it_though_somebody_says_that_it_is_gone(restarts: bool):
+    made = Story("a", "b", detach_after_s=30)
+    assert made.place("ann") == "a"
+    made.keep("ann", "1", "a")
+    [adopt] = adopted_by(made.pass_time(11, "b"), "b")
+    if restarts:
+        made.begin()
+        [adopt] = [one for one in made.register("b") if isinstance(one, Adopt)]
+    effects = made.tell(events.BrokerRemoved("a"))
+    assert (state(made, "a"), detached(effects + made.pass_time(2, "b"))) == ("gone", [])
+    made.done("b", adopt)
+    assert detached(made.pass_time(1, "b")) == ["a"]
+
+
+def test_a_removal_that_goes_on_is_not_begun_again_where_somebody_says_that_the_broker_is_gone():
+    made = Story("a", "b", detach_after_s=1)
+    assert detached(made.pass_time(13, "b")) == ["a"]
+    assert detached(made.tell(events.BrokerRemoved("a")) + made.pass_time(2, "b")) == []
+
+
 def test_users_of_a_dead_broker_have_time_to_bring_elsewhere_what_only_it_knew():
     made = Story("a", "b", detach_after_s=20)
     effects = made.pass_time(11, "a")
