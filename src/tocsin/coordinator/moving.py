@@ -158,7 +158,7 @@ class Moving:
     def arrived(self, broker: str, user: str, version: int) -> None:
         """A session is at the destination; the user's others have some time to follow it."""
         move = self._world.moves.active.get(user)
-        if move is not None and (move.to, move.version) == (broker, version):
+        if move is not None and move.is_started and (move.to, move.version) == (broker, version):
             course = self._courses[user]
             if course.arrived_s is None:
                 course.arrived_s = self._world.clock.now_s

@@ -106,6 +106,16 @@ def test_an_arrival_under_another_version_is_nobodys(version: int):
     assert (made.where("ann"), made.move[0]) == ("a", "sending")
 
 
+def test_an_arrival_is_nobodys_while_its_move_has_not_begun():
+    """Who was let in unasked, with a ticket that did not count, tells version 0: that of moves that wait."""
+    made = story(moves_in_flight=1)
+    made.place("bob")
+    made.plan("bob", "c")
+    made.plan("ann", "b")
+    made.report("b", arrivals=[Arrival("ann", 0)])
+    assert (made.where("ann"), made.move[0]) == ("a", "planned")
+
+
 def test_an_arrival_at_another_broker_is_nobodys():
     made = story()
     made.report("c", arrivals=[Arrival("ann", sending(made).version)])
