@@ -1,9 +1,9 @@
 """Removing what dead brokers left at the data cluster, until it is done.
 
 A broker may come back meanwhile and make its subscriptions again, under the same ids. So a removal and a
-registration of one broker never run at once, and before each request to the cluster it is asked whether the broker is
-still dead. A removal names the latest making that it saw, so one that the cluster carries out late, when it was
-given up here, takes nothing that the broker asked for since.
+registration of one broker never run at once, and a registration ends a removal that waits for the cluster. A removal
+names the latest making that it saw, so one that the cluster carries out late, when it was given up here, takes nothing
+that the broker asked for since.
 """
 
 from __future__ import annotations
@@ -100,6 +100,12 @@ class Detaching:
         running = self._tasks.get(broker)
         if running is None or running.done():
             self._tasks[broker] = asyncio.create_task(self._run(broker))
+
+    def give_up(self, broker: str) -> None:
+        """The broker comes back, and whoever says so has its lock: what waits here is not for its next death."""
+        running = self._tasks.pop(broker, None)
+        if running is not None:
+            running.cancel()
 
     async def close(self) -> None:
         for task in self._tasks.values():

@@ -177,6 +177,7 @@ class Coordinator:
     async def register(self, name: str, registration: Registration) -> Registered:
         async with self._detaching.lock(name):
             was_given_up = self._is_dead(name)
+            self._detaching.give_up(name)
             event = events.BrokerRegistered(name, registration)
             members, leaving = await self._decided(event, lambda world: (world.members(), world.leaving()))
         return Registered(self._options.report_interval_s, members, was_given_up, leaving)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from support.coordinators import MemoryStore, NoCluster, wanted
-from tocsin.coordinator import events
+from tocsin.coordinator import detaching, events
 from tocsin.coordinator.asking import is_refused
 from tocsin.coordinator.rules import Rules
 from tocsin.coordinator.service import Coordinator, ServiceOptions
@@ -371,6 +371,41 @@ def test_removal_is_tried_until_it_is_done():
         while state.world.brokers["a"].is_attached:
             await asyncio.sleep(0.02)
         assert cluster.asked == ["a"] * 3
+        await service.stop()
+
+    run(story())
+
+
+def test_a_removal_that_waits_ends_when_the_broker_comes_back(monkeypatch: pytest.MonkeyPatch):
+    """The next death has its own: ann is at a alone, and nobody else could hold what it left."""
+    monkeypatch.setattr(detaching, "_PAUSES_S", (0.01,))
+
+    class Away(NoCluster):
+        is_away = True
+
+        async def remove_some(self, broker: str) -> bool:
+            if self.is_away:
+                raise Unavailable("the data cluster does not answer")
+            return await super().remove_some(broker)
+
+    async def story() -> None:
+        cluster = Away()
+        state = State(Rules(), placement_policy("round_robin"), Random(0))
+        service = Coordinator(state, MemoryStore(), cluster, secret=SECRET)
+        await service.register("a", registration("a"))
+        await service.handle(events.BrokerRemoved("a"))
+        await asyncio.sleep(0)
+        await service.register("a", registration("a"))
+        await service.place("ann", PlacementRequest())
+        cluster.is_away = False
+        await service.handle(events.BrokerRemoved("a"))
+        await asyncio.sleep(0.05)
+        assert cluster.asked == []
+        await service.handle(events.UserRemoved("ann"))
+        await service.tick(0.25)
+        while state.world.brokers["a"].is_attached:
+            await asyncio.sleep(0.01)
+        assert cluster.asked == ["a"]
         await service.stop()
 
     run(story())
