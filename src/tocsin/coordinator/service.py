@@ -137,18 +137,22 @@ class Coordinator:
         """As ``handle``, for many in one commit: what each of them was refused with, when it was made or decided."""
         if self._committer.failure is not None:
             raise self._committer.failure
-        effects, problems = list[Effect](), list[TocsinError | None]()
-        for make in told:
-            started, problem = time.perf_counter(), None
-            try:
-                event = make()
-                effects += self.state.handle(event, self._clock.now())
-                self.metrics.handled(type(event).__name__, time.perf_counter() - started)
-            except TocsinError as refused:
-                problem = refused
-            problems.append(problem)
-        await self._committer.commit(self.state.world.take_changes(), lambda: self._carry_out(effects))
-        return problems
+        effects = list[Effect]()
+        try:
+            return [self._refusal(make, effects) for make in told]
+        finally:  # where one has failed, too: those before it were decided
+            await self._committer.commit(self.state.world.take_changes(), lambda: self._carry_out(effects))
+
+    def _refusal(self, make: Callable[[], Event], effects: list[Effect]) -> TocsinError | None:
+        """What the event was refused with; what follows from it where it was not is added to ``effects``."""
+        started = time.perf_counter()
+        try:
+            event = make()
+            effects += self.state.handle(event, self._clock.now())
+        except TocsinError as refused:
+            return refused
+        self.metrics.handled(type(event).__name__, time.perf_counter() - started)
+        return None
 
     async def _decided(self, event: Event, read: Callable[[World], T]) -> T:
         """As ``handle``, with what ``read`` saw before anything else was decided, which is durable now."""

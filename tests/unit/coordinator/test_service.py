@@ -411,6 +411,23 @@ def test_a_removal_that_waits_ends_when_the_broker_comes_back(monkeypatch: pytes
     run(story())
 
 
+def test_of_many_events_those_before_one_that_failed_are_carried_out():
+    def broken() -> events.Event:
+        raise RuntimeError("a bug")
+
+    async def story() -> None:
+        store = MemoryStore()
+        service = make(store)
+        await service.register("a", registration("a"))
+        with pytest.raises(RuntimeError, match="a bug"):
+            await service.handle_all([lambda: events.SubscriptionKept("ann", wanted("1")), broken])
+        assert ("user", "ann") in store.rows
+        [_, adopt] = await service.instructions("a", "1", 0, 0)
+        assert (type(adopt), adopt.user) == (Adopt, "ann")
+
+    run(story())
+
+
 def test_what_waited_for_a_dead_broker_is_forgotten():
     async def story() -> None:
         service = make()
