@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from random import Random
 
@@ -9,7 +10,7 @@ import pytest
 
 from tocsin.policies.base import Assign, BrokerView, Newcomer, PlacementPolicy, PlacementView, Reason, Skip
 from tocsin.policies.placement.least_loaded import LeastLoaded
-from tocsin.policies.placement.nearest import Nearest, great_circle_m
+from tocsin.policies.placement.nearest import EARTH_RADIUS_M, Nearest, great_circle_m
 from tocsin.policies.placement.random import RandomBroker
 from tocsin.policies.placement.round_robin import RoundRobin
 from tocsin.policies.registry import PLACEMENT
@@ -70,6 +71,12 @@ def test_nearest_on_the_sphere_wraps_at_the_date_line():
 
 def test_a_degree_of_the_equator_is_111_km():
     assert great_circle_m((0, 0), (1, 0)) == pytest.approx(111_195, abs=1)
+
+
+def test_a_place_told_the_long_way_round_has_a_distance_too():
+    """Over the pole and on, rounding brings the haversine of next to nothing below 0."""
+    assert great_circle_m((94.96, -44.09), (274.96, 224.09)) == pytest.approx(0, abs=1)
+    assert great_circle_m((1e308, 1e308), (-1e308, 0)) <= math.pi * EARTH_RADIUS_M
 
 
 def test_round_robin_gives_everyone_the_same_number():

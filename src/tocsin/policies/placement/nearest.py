@@ -42,8 +42,8 @@ class Nearest:
 
 
 def great_circle_m(one: Point, other: Point) -> float:
-    """Metres between two (longitude, latitude), by the haversine formula."""
+    """Metres between two (longitude, latitude), by the haversine formula, held to 0 and 1 against rounding."""
     (east, north), (east2, north2) = [(math.radians(x), math.radians(y)) for x, y in (one, other)]
     half = math.sin((north2 - north) / 2) ** 2
     half += math.cos(north) * math.cos(north2) * math.sin((east2 - east) / 2) ** 2
-    return 2 * EARTH_RADIUS_M * math.asin(math.sqrt(min(1.0, half)))
+    return 2 * EARTH_RADIUS_M * math.asin(math.sqrt(min(1.0, max(0.0, half))))
