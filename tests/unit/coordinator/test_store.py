@@ -149,6 +149,36 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path: Path, place: str):
         open_store(f"sqlite:///{tmp_path / place}", tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("configured", "used"),
+    [
+        pytest.param("off", "on", id="a commit that returns is durable"),
+        pytest.param("remote_apply", "remote_apply", id="what is stricter stays"),
+    ],
+)
+def test_commits_of_postgresql_are_synchronous(postgres: str, configured: str, used: str, tmp_path: Path):
+    store = open_store(f"{postgres}&options=-c%20synchronous_commit%3D{configured}", tmp_path)
+    try:
+        assert store._db.execute("SHOW synchronous_commit").fetchone() == (used,)  # type: ignore[attr-defined]
+    finally:
+        store.close()
+
+
+def test_a_postgresql_that_cannot_be_read_is_told(postgres: str, tmp_path: Path):
+    psycopg = pytest.importorskip("psycopg")
+    store = open_store(postgres, tmp_path)
+    with psycopg.connect(postgres, autocommit=True) as db:
+        db.execute(DROPPED)
+    with pytest.raises(Unavailable, match="PostgreSQL cannot be read"):
+        store.load()
+    store.close()
+
+
+def test_a_postgresql_that_cannot_be_prepared_is_told(postgres: str, tmp_path: Path):
+    with pytest.raises(Unavailable, match=r"PostgreSQL cannot be used: .*read-only"):
+        open_store(f"{postgres}&options=-c%20default_transaction_read_only%3Don", tmp_path)
+
+
 def test_a_url_names_the_file(tmp_path: Path):
     open_store(f"sqlite:///{tmp_path}/x.db", tmp_path).close()
     assert (tmp_path / "x.db").exists()

@@ -1,4 +1,8 @@
-"""Rows in PostgreSQL. An advisory lock, held by the connection, keeps a second coordinator out."""
+"""Rows in PostgreSQL. An advisory lock, held by the connection, keeps a second coordinator out.
+
+A commit that returns is durable: where the server is set not to wait for that (``synchronous_commit = off``), it waits
+for us; every other setting is left as it is.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,8 @@ CREATE TABLE IF NOT EXISTS tocsin_coordinator_schema (version INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS tocsin_coordinator
     (kind TEXT COLLATE "C", key TEXT COLLATE "C", body BYTEA NOT NULL, PRIMARY KEY (kind, key))
 """
+_SYNCHRONOUS = """SELECT set_config('synchronous_commit', 'on', false)
+                  WHERE current_setting('synchronous_commit') = 'off'"""
 _PUT = """INSERT INTO tocsin_coordinator (kind, key, body) VALUES (%s, %s, %s)
           ON CONFLICT (kind, key) DO UPDATE SET body = excluded.body"""
 
@@ -31,12 +37,18 @@ class PostgresStore:
             raise Unavailable(f"PostgreSQL cannot be reached: {_first_line(error)}") from None
         try:
             self._prepare()
+        except psycopg.Error as error:
+            self._db.close()
+            raise Unavailable(f"PostgreSQL cannot be used: {_first_line(error)}") from None
         except BaseException:
             self._db.close()
             raise
 
     def load(self) -> Sequence[Row]:
-        rows = self._db.execute("SELECT kind, key, body FROM tocsin_coordinator").fetchall()
+        try:
+            rows = self._db.execute("SELECT kind, key, body FROM tocsin_coordinator").fetchall()
+        except psycopg.Error as error:
+            raise Unavailable(f"PostgreSQL cannot be read: {_first_line(error)}") from None
         return [(kind, key, bytes(body)) for kind, key, body in rows]
 
     def save(self, changes: Iterable[Change]) -> None:
@@ -52,6 +64,7 @@ class PostgresStore:
         self._db.close()
 
     def _prepare(self) -> None:
+        self._db.execute(_SYNCHRONOUS)
         row = self._db.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,)).fetchone()
         if row is None or not row[0]:
             raise Unavailable("another coordinator uses this database")
