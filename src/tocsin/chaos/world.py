@@ -108,7 +108,7 @@ class World:
         return self.addresses.coordinator_url
 
     def broker_url(self, name: str) -> str:
-        return self.addresses.url(self.addresses.brokers[name])
+        return self.addresses.broker_url(name)
 
     def running(self) -> list[str]:
         """Brokers whose process lives."""

@@ -68,7 +68,8 @@ def up(
 
 
 def _addresses(resolved: Resolved, brokers: int, has_dashboard: bool) -> Addresses:
-    """The ports that are configured; else the usual ones, or others where those are taken."""
+    """The ports that are configured; else the usual ones, or others where those are taken. Hosts likewise, else the
+    cluster's."""
     config, names = resolved.config, broker_names(brokers)
     usual = [config.cluster.port, config.coordinator.port, config.dashboard.port, *_ports(config.broker.port, brokers)]
     sections = ["cluster", "coordinator", "dashboard", *["broker"] * brokers]
@@ -76,7 +77,8 @@ def _addresses(resolved: Resolved, brokers: int, has_dashboard: bool) -> Address
     chosen = [wished if _is_set(resolved, section) else found for section, wished, found in free]
     ports = dict(zip(names, chosen[3:], strict=True))
     board = chosen[2] if has_dashboard else None
-    return Addresses(chosen[0], chosen[1], ports, config.cluster.host, config.http.scheme, board)
+    hosts = {one: getattr(config, one).host for one in sections if f"{one}.host" in resolved.sources}
+    return Addresses(chosen[0], chosen[1], ports, config.cluster.host, config.http.scheme, board, hosts)
 
 
 def _ports(first: int, count: int) -> list[int]:
@@ -100,7 +102,7 @@ def _common(resolved: Resolved, sets: list[str], as_json: bool) -> dict[str, str
 
 def _greet(view: TextView | JsonView, addresses: Addresses, resolved: Resolved) -> None:
     where = {"cluster": addresses.cluster_url, "coordinator": addresses.coordinator_url}
-    where |= {name: addresses.url(port) for name, port in addresses.brokers.items()}
+    where |= {name: addresses.broker_url(name) for name in addresses.brokers}
     if addresses.dashboard_url:
         where[DASHBOARD] = addresses.dashboard_url
     here = f"--coordinator {addresses.coordinator_url} --data-dir {resolved.config.data_dir}"

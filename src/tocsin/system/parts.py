@@ -20,7 +20,7 @@ from pathlib import Path
 from tocsin.config import page_origins, url_of
 from tocsin.system.process import PROGRAM
 
-CLUSTER, COORDINATOR, DASHBOARD = "cluster", "coordinator", "dashboard"
+CLUSTER, COORDINATOR, BROKER, DASHBOARD = "cluster", "coordinator", "broker", "dashboard"
 ORIGINS = "http.allowed_origins"
 
 
@@ -41,7 +41,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where everything answers, by port."""
+    """Where everything answers, by port; at ``host``, save for those kinds of programs that have their own."""
 
     cluster: int
     coordinator: int
@@ -49,21 +49,28 @@ class Addresses:
     host: str = "127.0.0.1"
     scheme: str = "http"
     dashboard: int | None = None
+    hosts: Mapping[str, str] = field(default_factory=dict)
 
-    def url(self, port: int) -> str:
-        return url_of(self.scheme, self.host, port)
+    def host_of(self, kind: str) -> str:
+        return self.hosts.get(kind, self.host)
 
     @property
     def cluster_url(self) -> str:
-        return self.url(self.cluster)
+        return self._url(CLUSTER, self.cluster)
 
     @property
     def coordinator_url(self) -> str:
-        return self.url(self.coordinator)
+        return self._url(COORDINATOR, self.coordinator)
+
+    def broker_url(self, name: str) -> str:
+        return self._url(BROKER, self.brokers[name])
 
     @property
     def dashboard_url(self) -> str | None:
-        return self.url(self.dashboard) if self.dashboard is not None else None
+        return self._url(DASHBOARD, self.dashboard) if self.dashboard is not None else None
+
+    def _url(self, kind: str, port: int) -> str:
+        return url_of(self.scheme, self.host_of(kind), port)
 
     @property
     def origins(self) -> list[str]:
@@ -81,17 +88,17 @@ def parts_of(data_dir: Path, addresses: Addresses, extra: Mapping[str, str] | No
     if addresses.origins:
         common[ORIGINS] = " ".join(dict.fromkeys([*common.get(ORIGINS, "").split(), *addresses.origins]))
     known = {"broker.cluster": addresses.cluster_url, "broker.coordinator": addresses.coordinator_url}
-    cluster = common | _at("cluster", addresses.host, addresses.cluster)
-    coordinator = common | _at("coordinator", addresses.host, addresses.coordinator)
+    cluster = common | _at(CLUSTER, addresses, addresses.cluster)
+    coordinator = common | _at(COORDINATOR, addresses, addresses.coordinator)
     coordinator["coordinator.cluster"] = addresses.cluster_url
     brokers = {
-        name: common | known | _at("broker", addresses.host, port) | {"broker.name": name}
+        name: common | known | _at(BROKER, addresses, port) | {"broker.name": name}
         for name, port in addresses.brokers.items()
     }
     return [
         Part(CLUSTER, CLUSTER, addresses.cluster_url, 0, cluster),
         Part(COORDINATOR, COORDINATOR, addresses.coordinator_url, 1, coordinator),
-        *(Part(name, "broker", addresses.url(addresses.brokers[name]), 2, told) for name, told in brokers.items()),
+        *(Part(name, BROKER, addresses.broker_url(name), 2, told) for name, told in brokers.items()),
         *_dashboard(addresses, common),
     ]
 
@@ -99,9 +106,9 @@ def parts_of(data_dir: Path, addresses: Addresses, extra: Mapping[str, str] | No
 def _dashboard(addresses: Addresses, common: Mapping[str, str]) -> Iterator[Part]:
     if addresses.dashboard is not None and addresses.dashboard_url is not None:
         known = {"dashboard.cluster": addresses.cluster_url, "dashboard.coordinator": addresses.coordinator_url}
-        told = {**common, **known, **_at(DASHBOARD, addresses.host, addresses.dashboard)}
+        told = {**common, **known, **_at(DASHBOARD, addresses, addresses.dashboard)}
         yield Part(DASHBOARD, DASHBOARD, addresses.dashboard_url, 3, told)
 
 
-def _at(section: str, host: str, port: int) -> dict[str, str]:
-    return {f"{section}.host": host, f"{section}.port": str(port)}
+def _at(kind: str, addresses: Addresses, port: int) -> dict[str, str]:
+    return {f"{kind}.host": addresses.host_of(kind), f"{kind}.port": str(port)}

@@ -49,6 +49,23 @@ def test_addresses_of_version_six_have_brackets():
     assert Addresses(1, 2, {}, "::1").cluster_url == "http://[::1]:1"
 
 
+def test_whoever_has_a_host_of_its_own_binds_it_and_is_looked_for_there():
+    hosts = {"coordinator": "127.0.0.2", "broker": "127.0.0.3", "dashboard": "127.0.0.4"}
+    addresses = Addresses(1, 2, {"broker_1": 3}, "127.0.0.1", dashboard=4, hosts=hosts)
+    cluster, coordinator, broker, dashboard = parts_of(Path("/data"), addresses)
+    assert [part.url for part in (cluster, coordinator, broker, dashboard)] == [
+        "http://127.0.0.1:1",
+        "http://127.0.0.2:2",
+        "http://127.0.0.3:3",
+        "http://127.0.0.4:4",
+    ]
+    assert {name: value for name, value in coordinator.settings.items() if name.endswith(".host")} == {
+        "coordinator.host": "127.0.0.2"
+    }
+    assert broker.settings["broker.host"] == "127.0.0.3"
+    assert dashboard.settings["dashboard.coordinator"] == broker.settings["broker.coordinator"] == coordinator.url
+
+
 def test_with_tls_everybody_is_told_https_addresses():
     _, coordinator, broker = parts_of(Path("/data"), Addresses(1, 2, {"broker_1": 3}, scheme="https"))
     assert coordinator.settings["coordinator.cluster"] == "https://127.0.0.1:1"
