@@ -28,6 +28,7 @@ Watch = Callable[[Summary], None]
 
 CATCH_UP_S = 120.0
 SETTLE_S = 10.0
+ECHO_S = 1.0  # in which a double would still come
 RECENT_ROWS = 2_000  # whose latency is shown while it runs
 LOOK_S = 0.5
 _NOTHING = Compared()
@@ -164,13 +165,16 @@ class DemoRun:
     def _compare(self) -> Summary:
         """Commits and their counters, notices and their delivery are a moment apart: look again before judging."""
         deadline = time.monotonic() + SETTLE_S
-        while True:
-            self._puller.drain()
-            compared = compare(self._crowd.heard, self._puller.tallies)
-            problems = self._problems(read_counters(self._link)) + compared.problems
-            if not problems or time.monotonic() > deadline:
-                return self._look("Done", tuple(problems), last=None, compared=compared)
+        while self._judged()[0] and time.monotonic() <= deadline:
             time.sleep(LOOK_S)
+        time.sleep(ECHO_S)
+        problems, compared = self._judged()
+        return self._look("Done", problems, last=None, compared=compared)
+
+    def _judged(self) -> tuple[tuple[str, ...], Compared]:
+        self._puller.drain()
+        compared = compare(self._crowd.heard, self._puller.tallies)
+        return (*self._problems(read_counters(self._link)), *compared.problems), compared
 
     def _problems(self, counted: Mapping[str, Counted]) -> list[str]:
         late = [name for name in self._plan.channels if self._seen(name) < self._feeder.last_seq]
