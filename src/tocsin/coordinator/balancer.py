@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
-NOTHING = "nothing"
+NOTHING = "nothing"  # Action.NOTHING, without what its module imports
 USUAL = PolicyChoice("xbal")
 
 Propose = Callable[[Sequence[WantedMove], str], Awaitable[str]]

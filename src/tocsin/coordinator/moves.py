@@ -8,8 +8,8 @@
 
 ``adopting``: the destination attaches the user's subscriptions. ``sending``: the source has told the user's
 sessions to go. ``done``: nobody is left at the source, or a session has arrived and the others did not follow it in
-time. However else it ends, the user stays where it was, under a new version, so that whoever still goes to the
-destination is refused there.
+time. However else it ends, the user stays where it was, under a new version, and the destination lets go under that;
+whoever still arrives there is let in, and sent back.
 """
 
 from __future__ import annotations

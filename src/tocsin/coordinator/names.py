@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from tocsin.errors import BadArgument
 from tocsin.protocol.coordination import Registration, Report
-from tocsin.protocol.names import check_name as check_name
+from tocsin.protocol.names import check_name
 
 _BROKER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _URL = re.compile(r"https?://[^\s/]+")

@@ -32,8 +32,6 @@ from tocsin.model.arrow import arrow_type
 from tocsin.model.catalog import ChannelSpec
 
 _LOAD_CHUNK = 100_000
-
-
 _NOBODY: Ids = np.empty(0, np.uint32)
 
 

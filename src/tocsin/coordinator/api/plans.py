@@ -14,10 +14,11 @@ from tocsin.coordinator import events
 from tocsin.coordinator.api.context import Shared, check_reads, check_rules
 from tocsin.coordinator.decisions import Decision
 from tocsin.coordinator.moves import Expected, Move, MoveState
-from tocsin.coordinator.names import check_broker, check_name
+from tocsin.coordinator.names import check_broker
 from tocsin.coordinator.plans import Plan
 from tocsin.coordinator.world import World
 from tocsin.errors import BadArgument, NotFound
+from tocsin.protocol.names import check_name
 from tocsin.web.auth import Who
 from tocsin.web.bodies import check_items, read_json
 from tocsin.web.describe import operation, reply

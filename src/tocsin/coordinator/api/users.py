@@ -19,12 +19,12 @@ from tocsin.coordinator.api.context import (
     check_reads,
     check_rules,
 )
-from tocsin.coordinator.names import check_name
 from tocsin.coordinator.users import User
 from tocsin.coordinator.world import World
 from tocsin.errors import BadArgument
 from tocsin.protocol.coordination import Keep, KeepAnswer, Kept, NotKept, Placement, PlacementRequest
 from tocsin.protocol.messages import Wanted
+from tocsin.protocol.names import check_name
 from tocsin.web.auth import Who
 from tocsin.web.bodies import read_json
 from tocsin.web.describe import operation, reply
