@@ -165,9 +165,12 @@ class Moving:
             self._settle(move)
 
     def renew(self, user: User, by: str | None) -> None:
-        """The user's subscriptions have grown: the destination hears of it, unless it said so itself."""
+        """The user's subscriptions have grown: the destination hears of it, unless it said so itself.
+
+        One that has yet to let go of the user loses what it said with that, and adopts afterwards.
+        """
         move = self._world.moves.active.get(user.name)
-        if move is not None and move.is_started and by != move.to:
+        if move is not None and move.is_started and (by != move.to or move.to in user.stale):
             self._adopt(move, user)
 
     def expire(self) -> None:

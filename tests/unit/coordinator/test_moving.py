@@ -281,6 +281,17 @@ def test_the_source_holds_on_until_the_destination_has_adopted_again(asked_again
     assert (made.where("ann"), made.move) == ("b", ("done", "arrived"))
 
 
+def test_a_destination_that_has_yet_to_let_go_is_told_of_what_it_said_itself():
+    """It does as it is told in order: lets go, with what it said, and then adopts."""
+    made = story()
+    made.obey()
+    [release] = told(made.online("b", "ann"), "b")
+    assert isinstance(release, Release)
+    adopting(made)
+    [again] = told(made.keep("ann", "2", by="b"), "b")
+    assert [one.id for one in again.subscriptions] == ["1", "2"]
+
+
 def test_a_destination_that_never_adopts_again_leaves_the_user_where_it_works():
     made = story(move_timeout_s=5)
     send = sending(made)
