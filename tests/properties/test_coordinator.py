@@ -91,8 +91,7 @@ class Coordination(RuleBasedStateMachine):
                 self.note_send(effect.instruction)
                 self.nobody_lets_go_too_early(effect.instruction)
             elif isinstance(effect, Detach):
-                for user in self.state.world.users.lingering[effect.broker]:
-                    self.is_held(user)
+                self.nothing_is_removed_too_early(effect.broker)
         for move in self.state.world.moves:
             if move.ended_at is not None and move.id not in self.ended:
                 self.ended.add(move.id)
@@ -112,6 +111,14 @@ class Coordination(RuleBasedStateMachine):
     def nobody_lets_go_too_early(self, instruction: Instruction) -> None:
         if isinstance(instruction, Release):
             self.is_held(instruction.user)
+
+    def nothing_is_removed_too_early(self, broker: str) -> None:
+        """Who was there is held; or was, by another one that has ended since and left it at the data cluster."""
+        world = self.state.world
+        left = {b.name for b in world.brokers if b.is_ended and b.is_attached} - {broker}
+        for user in world.users.lingering[broker]:
+            if left.isdisjoint([world.users[user].broker, *world.users[user].stale]):
+                self.is_held(user)
 
     def is_held(self, name: str) -> None:
         """The user's broker holds everything, unless it has died unknown to us, or the user is gone."""

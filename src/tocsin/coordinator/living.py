@@ -136,12 +136,12 @@ class Living:
         world.presence[broker.name] = Presence(Signs(world.clock.now_s))
         world.effects.append(Forget(broker.name))
         world.telling.forget(broker.name)
-        if not had_ended:
-            users = [*world.users.residents[broker.name], *world.users.lingering[broker.name]]
-            self._estates[broker.name] = _Estate(users)
         if world.members() != before:
             world.tell_topology()
         self._moving.destination_lost(broker.name, "the destination died")
+        if not had_ended:
+            users = [*world.users.residents[broker.name], *world.users.lingering[broker.name]]
+            self._estates[broker.name] = _Estate(users)
         self.house_the_homeless()
         self.let_go()
 

@@ -226,6 +226,22 @@ def test_what_a_dead_broker_left_waits_for_another_to_hold_it_though_somebody_sa
     assert detached(made.pass_time(1, "b")) == ["a"]
 
 
+def test_what_the_destination_of_a_move_left_waits_for_the_source_to_hold_it():
+    """After a restart, nobody knows whether the source does; the destination may have been the only one."""
+    made = Story("a", "b")
+    assert made.place("ann") == "a"
+    made.keep("ann", "1", "a")
+    made.plan("ann", "b")
+    made.begin()
+    made.register("a", "2")
+    made.register("b")
+    effects = made.tell(events.BrokerRemoved("b"))
+    [adopt] = adopted_by(effects, "a")
+    assert detached(effects + made.pass_time(2, "a")) == []
+    made.report("a", "2", outcomes=[Outcome(adopt.number, True)])
+    assert detached(made.pass_time(1, "a")) == ["b"]
+
+
 def test_a_removal_that_goes_on_is_not_begun_again_where_somebody_says_that_the_broker_is_gone():
     made = Story("a", "b", detach_after_s=1)
     assert detached(made.pass_time(13, "b")) == ["a"]
