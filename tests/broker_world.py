@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
@@ -152,6 +152,8 @@ class MemoryDirectory:
     arrivals: list[tuple[str, int]] = field(default_factory=list)
     is_drained: bool = False
     may_drop: asyncio.Event | None = None
+    may_answer: asyncio.Event | None = None
+    asked: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     refused: str | None = None
 
     async def where(self, user: str) -> Placement | None:
@@ -160,12 +162,25 @@ class MemoryDirectory:
         return self.placed.get(user) or Placement(user, self.broker, "", 1, "", "test")
 
     async def keep(self, user: str, wanted: Wanted) -> None:
+        if self.may_answer is not None:
+            await self.may_answer.wait()
         self.kept[user, wanted.id] = wanted
 
     async def drop(self, user: str, id: str) -> None:
         if self.may_drop is not None:
             await self.may_drop.wait()
         self.kept.pop((user, id), None)
+
+    async def kept_of(self, user: str, ids: Collection[str]) -> Mapping[str, Wanted]:
+        self.asked.append((user, tuple(ids)))
+        if self.may_answer is not None:
+            await self.may_answer.wait()
+        if self.is_away:
+            raise Unavailable("the coordinator is away")
+        return {wanted.id: wanted for (name, _), wanted in self.kept.items() if name == user}
+
+    async def said(self, user: str, ids: Collection[str]) -> None:
+        return
 
     def logged_in(self, user: str, session: str, *, is_admitted_unasked: bool) -> None:
         self.online.add((user, session))

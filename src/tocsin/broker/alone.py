@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 
 from tocsin.protocol.coordination import BrokerInfo, Placement
 from tocsin.protocol.messages import Wanted
@@ -25,6 +25,12 @@ class Alone:
         return
 
     async def drop(self, user: str, id: str) -> None:
+        return
+
+    async def kept_of(self, user: str, ids: Collection[str]) -> Mapping[str, Wanted]:
+        return {}
+
+    async def said(self, user: str, ids: Collection[str]) -> None:
         return
 
     def logged_in(self, user: str, session: str, *, is_admitted_unasked: bool) -> None:

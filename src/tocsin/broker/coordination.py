@@ -4,7 +4,8 @@ Rules kept here:
 
 * Nothing that a client asks waits for a coordinator that is known to be away: placements are then unknown, and
   what is to be kept durably is noted and handed in with the next report that is answered.
-* What is told of one subscription arrives in its order: nothing newer overtakes what is noted, or under way.
+* What is told of one subscription arrives in its order: nothing newer overtakes what is noted, or under way. What the
+  coordinator is asked about one, it answers after all of that.
 * Changes of holdings and rates are told once; after a report that failed, the next one is full.
 * The outcome of an instruction (``obeying``) is reported until the coordinator has it.
 * A broker that starts while the coordinator is away asks other brokers who lives, so that it serves topics too.
@@ -16,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -141,6 +142,23 @@ class Coordination:
     async def drop(self, user: str, id: str) -> None:
         with contextlib.suppress(NotKept):  # there was none, or nobody who could have one
             await self._keep(Kept(user, id))
+
+    async def kept_of(self, user: str, ids: Collection[str]) -> Mapping[str, Wanted]:
+        async with contextlib.AsyncExitStack() as words:
+            for key in [(user, id) for id in sorted(ids)]:
+                await words.enter_async_context(self._words.passed(key))
+                await self._until_taken(key)
+            if self._is_away:
+                raise Unavailable("the coordinator is away")
+            try:
+                return {wanted.id: wanted for wanted in await self._client.subscriptions(user)}
+            except Unavailable:
+                self._went_away()
+                raise
+
+    async def said(self, user: str, ids: Collection[str]) -> None:
+        for id in ids:
+            await self._words.idle((user, id))
 
     def logged_in(self, user: str, session: str, *, is_admitted_unasked: bool) -> None:
         if is_admitted_unasked:

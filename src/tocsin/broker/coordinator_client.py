@@ -24,6 +24,7 @@ from tocsin.protocol.coordination import (
     Report,
     Reported,
 )
+from tocsin.protocol.messages import Wanted
 
 T = TypeVar("T")
 LONGEST_DETAIL = 1_000
@@ -68,6 +69,11 @@ class CoordinatorClient:
     async def keep(self, kept: Sequence[Kept]) -> KeepAnswer:
         return _read(KeepAnswer, await self._ask("POST", "/subscriptions", Keep(kept)))
 
+    async def subscriptions(self, user: str) -> Sequence[Wanted]:
+        """What is kept for the user; NotFound where there is none."""
+        async with self._places:
+            return _read(_User, await self._ask("GET", f"/users/{quote(user, safe='')}")).subscriptions
+
     async def _ask(self, method: str, path: str, body: object = None, waits_s: float = 0.0) -> bytes:
         token = self._token()
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
@@ -85,6 +91,12 @@ class CoordinatorClient:
         if answer.status_code in (400, 409, 413, 422):
             raise BadArgument("request", "what the coordinator takes", because=_detail(answer))
         raise Unavailable(f"the coordinator answers {answer.status_code}: {_detail(answer)}")
+
+
+class _User(msgspec.Struct):
+    """What is read here of the coordinator's view of a user."""
+
+    subscriptions: list[Wanted]
 
 
 class _Problem(msgspec.Struct):

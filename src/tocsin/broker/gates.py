@@ -21,6 +21,12 @@ class Gates(Generic[K]):
     def __init__(self) -> None:
         self._gates: dict[K, _Gate] = {}
 
+    async def idle(self, key: K) -> None:
+        """Returns when nobody is there who was when this was asked."""
+        if key in self._gates:
+            async with self.passed(key):
+                return
+
     @asynccontextmanager
     async def passed(self, key: K) -> AsyncIterator[None]:
         gate = self._gates.setdefault(key, _Gate())

@@ -14,7 +14,7 @@ are, Unavailable means "try again".
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -157,6 +157,18 @@ class Directory(Protocol):
         """End one, as ``keep``."""
         ...
 
+    async def kept_of(self, user: str, ids: Collection[str]) -> Mapping[str, Wanted]:
+        """What the coordinator keeps for ``user``, by id, after all that was told here of ``ids``.
+
+        Unavailable while it is away; NotFound where it knows no such user.
+        """
+        ...
+
+    async def said(self, user: str, ids: Collection[str]) -> None:
+        """Returns when the coordinator has all that was to be told of ``ids``, or hears it before it hears of what the
+        caller did."""
+        ...
+
     def logged_in(self, user: str, session: str, *, is_admitted_unasked: bool) -> None: ...
 
     def logged_out(self, user: str, session: str) -> None: ...
@@ -180,6 +192,8 @@ class Residents(Protocol):
     async def adopt(self, user: str, version: int, subscriptions: Sequence[Wanted]) -> None:
         """``user`` is placed here: hold and attach these. An older version than known is ignored.
 
+        What is held beyond them was ended elsewhere, or is newer: the coordinator is asked, and what it does not keep
+        is let go of.
         Returns when all are attached; raises the first error where some could not be. Those whose channel is gone for
         good are ended instead.
         """

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from tocsin.broker.core import Core
-from tocsin.broker.users import User
+from tocsin.broker.users import Subscription, User
 from tocsin.errors import BadArgument, NotFound, TocsinError
 from tocsin.protocol.coordination import BrokerInfo, Holding, Load
 from tocsin.protocol.messages import Ended, Move, Wanted
-from tocsin.protocol.targets import ChannelTarget
+from tocsin.protocol.targets import ChannelTarget, target_key
 
 log = logging.getLogger(__name__)
 
@@ -26,19 +26,47 @@ class LocalResidents:
         core.on_left = self._left
 
     async def adopt(self, user: str, version: int, subscriptions: Sequence[Wanted]) -> None:
+        """Answered after what is being told of these: what the user has ended just now may be held again by this, and
+        the coordinator, where it hears of an end before the answer, says so once more.
+        """
         held = self._core.users.get(user)
         if held is not None and held.version > version:
             return
         entered = self._core.users.enter(user, version)
-        made = (self._hold(entered, wanted) for wanted in subscriptions)
         entered.adoptions += 1
         try:
+            unsettled = await self._settle(entered, subscriptions)
+            made = (self._hold(entered, wanted) for wanted in subscriptions)
             results = await asyncio.gather(*made, return_exceptions=True)
+            await self._core.directory.said(user, [wanted.id for wanted in subscriptions])
         finally:
             entered.adoptions -= 1
-        for result in results:
+        for result in (*results, unsettled):
             if isinstance(result, BaseException):
                 raise result
+
+    async def _settle(self, user: User, named: Sequence[Wanted]) -> TocsinError | None:
+        """Let go of what has ended elsewhere; the problem where that could not be told.
+
+        What is held and was not named may be newer than these words, so the coordinator is asked, and only about that.
+        Whoever asks for it meanwhile has it kept anew: it is not known to be.
+        """
+        doubted = _beyond(user, named)
+        if not doubted:
+            return None
+        for subscription in doubted:
+            subscription.is_kept = False
+        try:
+            kept = await self._core.directory.kept_of(user.name, [s.id for s in doubted])
+        except NotFound:
+            return None  # the user was removed, and is let go of whole
+        except TocsinError as problem:
+            return problem
+        for subscription in doubted:
+            subscription.is_kept = _is_among(subscription, kept)
+        ended = [s for s in doubted if not s.is_kept and not s.keeping and user.subscriptions.get(s.id) is s]
+        await self._core.subscribing.ended_elsewhere(user, ended)
+        return None
 
     async def _hold(self, user: User, wanted: Wanted) -> None:
         """Hold it, or end it where it can never be held again; its user is told, if it is connected."""
@@ -117,6 +145,19 @@ class LocalResidents:
             for future in self._leaving.pop(user.name, ()):
                 if not future.done():
                     future.set_result(None)
+
+
+def _beyond(user: User, named: Sequence[Wanted]) -> list[Subscription]:
+    """What ``user`` holds beyond ``named``, save what is being told just now."""
+    if not user.subscriptions:
+        return []
+    keys = {wanted.id: target_key(wanted.target) for wanted in named}
+    return [s for s in user.subscriptions.values() if keys.get(s.id) != s.key and not s.keeping]
+
+
+def _is_among(subscription: Subscription, kept: Mapping[str, Wanted]) -> bool:
+    wanted = kept.get(subscription.id)
+    return wanted is not None and target_key(wanted.target) == subscription.key
 
 
 def _lost_as(wanted: Wanted, problem: TocsinError) -> str | None:

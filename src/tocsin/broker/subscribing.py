@@ -46,8 +46,8 @@ class Subscribing:
         """Make ``wanted`` one of the user's, durably. Repeating it is harmless.
 
         ``principal`` is asked whether it may, save where it ``is_trusted`` with what the user holds already; without
-        one, the coordinator asks. Where it ``may_make`` none, what has ended meanwhile is NotFound. One that is ended
-        while it is made is given too, though nobody holds it.
+        one, the coordinator asks. Where it ``may_make`` none, what has ended meanwhile is NotFound, and nothing is told
+        of what may have: nobody asked for it. One that is ended while it is made is given too, though nobody holds it.
         """
         key = target_key(wanted.target)
         held = _known(user, check_name("subscription", wanted.id), key)
@@ -58,9 +58,10 @@ class Subscribing:
             raise NotFound("subscription", wanted.id)
         held = held or await self._hold(user, wanted, key)
         if user.subscriptions.get(wanted.id) is held:
-            if not held.is_kept and not user.is_peer and principal is not None:
+            if principal is None:
+                held.is_kept = held.is_kept or not user.has_ended
+            elif not held.is_kept and not user.is_peer and (may_make or held.keeping):
                 await self._keep(user, held)
-            held.is_kept = True
         return held
 
     async def unsubscribe(self, user: User, ids: Iterable[str], by: Session) -> None:
@@ -70,6 +71,7 @@ class Subscribing:
         """
         reason = "another session of the user ended it"
         names = [check_name("subscription", id) for id in ids]
+        user.has_ended = True
         for making in [user.making.pop(id) for id in names if id in user.making]:
             making.is_ended = True
         taken = [(id, self._taken(user, id, Ended(id, "unsubscribed", reason), by)) for id in names]
@@ -82,6 +84,7 @@ class Subscribing:
             for id in [s.id for s in user.subscriptions.values() if s.stream is stream]:
                 subscription = self._taken(user, id, Ended(id, code, detail))
                 if subscription is not None:
+                    user.has_ended = True
                     self._tasks.spawn(self._end(user, id, subscription))
 
     async def recheck(self, session: Session, principal: Principal) -> None:
@@ -105,9 +108,17 @@ class Subscribing:
         if not user.is_peer:
             self._directory.acknowledged(user.name, subscription.id, subscription.acked, is_back=True)
 
+    async def ended_elsewhere(self, user: User, subscriptions: Iterable[Subscription]) -> None:
+        """Hold these no longer, which are durable no more, and tell the user's sessions."""
+        reason = "it was ended elsewhere"
+        await self._let_go(self._taken(user, s.id, Ended(s.id, "unsubscribed", reason)) for s in subscriptions)
+
     async def let_go_all(self, user: User) -> None:
         """Hold nothing for ``user`` any more, without ending its subscriptions."""
-        for subscription in [self._taken(user, id) for id in list(user.subscriptions)]:
+        await self._let_go(self._taken(user, id) for id in list(user.subscriptions))
+
+    async def _let_go(self, taken: Iterable[Subscription | None]) -> None:
+        for subscription in list(taken):  # all at once
             if subscription is not None:
                 await self._holding.let_go(subscription.stream, subscription.target)
 
@@ -175,13 +186,17 @@ class Subscribing:
 
     async def _keep(self, user: User, held: Subscription) -> None:
         """Make it durable; what is refused is not held either."""
+        held.keeping += 1
         try:
             await self._directory.keep(user.name, held.wanted())
+            held.is_kept = True
         except TocsinError:
             if not held.is_kept and user.subscriptions.get(held.id) is held:
                 self._taken(user, held.id)
                 await self._tasks.finish(self._holding.let_go(held.stream, held.target))
             raise
+        finally:
+            held.keeping -= 1
 
     def _check_room(self, user: User, more: int) -> None:
         """LimitExceeded if the user would hold too much with ``more``; Unavailable if it is held here no more."""

@@ -13,13 +13,16 @@ if TYPE_CHECKING:
 
 
 class Subscription:
-    """A frontend subscription. ``acked`` is where one who lost its position begins again."""
+    """A frontend subscription. ``acked`` is where one who lost its position begins again.
 
-    __slots__ = ("acked", "id", "is_kept", "key", "stream", "target")
+    ``is_kept`` where the coordinator surely has it, unless another ended it; ``keeping`` are telling it now.
+    """
+
+    __slots__ = ("acked", "id", "is_kept", "keeping", "key", "stream", "target")
 
     def __init__(self, id: str, target: Target, key: str, stream: Stream, acked: str) -> None:
         self.id, self.target, self.key, self.stream, self.acked = id, target, key, stream, acked
-        self.is_kept = False
+        self.is_kept, self.keeping = False, 0
 
     def wanted(self) -> Wanted:
         return Wanted(self.id, self.target, self.acked)
@@ -35,13 +38,17 @@ class Making:
 
 
 class User:
-    """``version`` is that of its assignment here, 0 where nobody told. A peer lives as long as its connection."""
+    """``version`` is that of its assignment here, 0 where nobody told. A peer lives as long as its connection.
 
-    __slots__ = ("adoptions", "is_peer", "making", "name", "sessions", "subscriptions", "version")
+    ``has_ended`` where a subscription was ended here: what the coordinator names may be older than that.
+    """
+
+    __slots__ = ("adoptions", "has_ended", "is_peer", "making", "name", "sessions", "subscriptions", "version")
 
     def __init__(self, name: str, version: int = 0, *, is_peer: bool = False) -> None:
         self.name, self.version, self.is_peer = name, version, is_peer
         self.adoptions = 0  # under way
+        self.has_ended = False
         self.subscriptions: dict[str, Subscription] = {}
         self.making: dict[str, Making] = {}  # by the subscription's id
         self.sessions: list[Session] = []

@@ -143,7 +143,9 @@ class _Instruction(msgspec.Struct, frozen=True, tag_field="do"):
 class Adopt(_Instruction, frozen=True, tag="adopt"):
     """``user`` is placed here: attach these subscriptions and hold them, whether it is online or not.
 
-    One whose channel is gone for good is ended, which is no failure.
+    One whose channel is gone for good is ended, which is no failure. What the broker holds beyond these has ended
+    elsewhere, or is newer than this: it asks what is kept (``GET /users/{user}``) when all that it told of it has been
+    taken, and lets go of the rest.
     """
 
     user: str

@@ -260,7 +260,8 @@ class Ended(_Message, frozen=True, tag="ended"):
     """A subscription does not stand any more, though this client did not end it; nothing of it follows.
 
     ``code`` is ``dropped`` or ``replaced`` (its channel was, at the data cluster), ``unsubscribed`` (another session
-    of the user ended it) or ``forbidden`` (the refreshed token does not allow it; other sessions keep it).
+    of the user ended it, here or elsewhere) or ``forbidden`` (the refreshed token does not allow it; other sessions
+    keep it).
     """
 
     id: str

@@ -80,6 +80,10 @@ class Coordinator(httpx.AsyncBaseTransport):
                 self.reports.append(report)
                 self.words.extend(report.kept)
             return _json(Reported(self.is_known))
+        if path.startswith("/users/") and path.count("/") == 2:
+            kept = {word.id: word.wanted for word in self.words if word.user == path.split("/")[2]}
+            view = {"user": "ann", "subscriptions": [wanted for wanted in kept.values() if wanted]}
+            return _json(view)
         if path.endswith("/placement"):
             return _json(Placement("ann", "b", "http://b", 3, "ticket", "nearest"))
         if path == "/subscriptions":
@@ -470,6 +474,26 @@ def test_nothing_overtakes_what_a_returning_coordinator_is_still_to_be_told() ->
             coordinator.words.clear()
             await link.keep("ann", NEWS)
             assert coordinator.words == [Kept("ann", "s", NEWS)]
+
+    run(story())
+
+
+def test_what_is_kept_is_asked_after_all_that_was_told_of_it() -> None:
+    async def story() -> None:
+        coordinator = Coordinator()
+        coordinator.is_away = True
+        async with linked(coordinator, report_bytes=200) as (link, _):
+            with pytest.raises(Unavailable):
+                await link.kept_of("ann", ["s"])
+            may_drop = await returning(coordinator, link)
+            words = [asyncio.create_task(link.kept_of("ann", ["s", "t"])), asyncio.create_task(link.keep("ann", NEWS))]
+            said = asyncio.create_task(link.said("ann", ["s"]))
+            await asyncio.sleep(0.05)
+            assert not any(word.done() for word in (*words, said))
+            may_drop.set()
+            assert await words[0] == {}
+            await said
+            assert await link.kept_of("ann", ["s"]) == {"s": NEWS}
 
     run(story())
 
