@@ -3,8 +3,8 @@
 Everything may be lost: instructions, outcomes, answers, brokers, the coordinator between any two events. The
 rules hold after every step; nobody is told to let go of a user, and nothing that a dead broker left is removed, before
 the user's broker holds all of its subscriptions; a source lets go when the user's sessions have left or had the time
-to; and once everyone is well again, every move ends, and every user is held, with
-all of its subscriptions, by the one live broker that it is placed at, and by no other.
+to; and once everyone is well again, every move ends, and every user is held, with its subscriptions and nothing else, by
+the one live broker that it is placed at, and by no other.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tocsin.coordinator.rules import Rules
 from tocsin.coordinator.state import State
 from tocsin.errors import TocsinError
 from tocsin.policies.registry import placement_policy
-from tocsin.protocol.coordination import Instruction, Release, Report, Send
+from tocsin.protocol.coordination import Instruction, Kept, Release, Report, Send
 from tocsin.protocol.messages import Wanted
 from tocsin.protocol.targets import TopicTarget
 
@@ -38,6 +38,7 @@ BROKERS, USERS, IDS = ("a", "b", "c"), ("ann", "bob", "eve", "joe"), ("1", "2", 
 
 brokers, users, ids = st.sampled_from(BROKERS), st.sampled_from(USERS), st.sampled_from(IDS)
 some = st.sets(brokers)
+ways = st.sampled_from(["told", "noted", "asked"])
 seldom = st.integers(0, 3).map(lambda n: n == 3)
 
 
@@ -63,7 +64,7 @@ class Coordination(RuleBasedStateMachine):
             self.send(self.sims[name].registration())
         for user in USERS:
             self.log_in(user)
-            self.subscribe(user, "1", True)
+            self.subscribe(user, "1", "told")
 
     # --- the coordinator -------------------------------------------------------------------------------
 
@@ -130,7 +131,8 @@ class Coordination(RuleBasedStateMachine):
         assert not broker.is_ended, f"{name} is placed at {user.broker}, which has ended"
         if sim.is_running and sim.incarnation == broker.incarnation:
             assert name in sim.held, f"{user.broker} does not hold {name} yet"
-            assert set(user.subscriptions) <= sim.held[name], f"{user.broker} does not hold all of {name} yet"
+            told = {id for id in user.subscriptions if (name, id) not in sim.noted}
+            assert told <= sim.held[name], f"{user.broker} does not hold all of {name} yet"
 
     def nobody_is_cut_off(self, move: Move) -> None:
         """A source is told to let go when all have left it; or some have arrived, and the others had their time."""
@@ -216,7 +218,11 @@ class Coordination(RuleBasedStateMachine):
         if not sim.is_running or queue is None or queue.incarnation != sim.incarnation:
             return
         for instruction in queue.after(0 if again else sim.after, count):
-            sim.obey(instruction, fails=fails)
+            sim.obey(instruction, self.kept_of, fails=fails)
+
+    def kept_of(self, user: str) -> set[str]:
+        known = self.state.world.users.get(user)
+        return set(known.subscriptions) if known else set()
 
     @rule(name=brokers, really=seldom)
     def drain(self, name: str, really: bool) -> None:
@@ -251,19 +257,33 @@ class Coordination(RuleBasedStateMachine):
         for sim in self.sims.values():
             sim.online.discard(user)
 
-    @rule(user=users, id=ids, is_told=st.booleans())
-    def subscribe(self, user: str, id: str, is_told: bool) -> None:
-        at = next((sim for sim in self.sims.values() if user in sim.online), None)
-        if at is not None:
-            at.held[user].add(id)
-        by = at.name if at and is_told else None
-        self.send(events.SubscriptionKept(user, Wanted(id, TopicTarget(f"t{id}")), by))
+    @rule(user=users, id=ids, how=ways)
+    def subscribe(self, user: str, id: str, how: str) -> None:
+        """At a broker, which tells it or notes it for later; or at the coordinator itself."""
+        wanted, at = Wanted(id, TopicTarget(f"t{id}")), self.broker_of(user) if how != "asked" else None
+        if at is None:
+            self.send(events.SubscriptionKept(user, wanted))
+            return
+        at.held[user].add(id)
+        if how == "noted" or (user, id) in at.noted:
+            at.noted[user, id] = Kept(user, id, wanted)
+        else:
+            self.send(events.SubscriptionKept(user, wanted, at.name))
 
-    @rule(user=users, id=ids)
-    def unsubscribe(self, user: str, id: str) -> None:
-        if self.send(events.SubscriptionEnded(user, id)):
-            for sim in self.sims.values():
-                sim.held.get(user, set()).discard(id)
+    @rule(user=users, id=ids, how=ways)
+    def unsubscribe(self, user: str, id: str, how: str) -> None:
+        at = self.broker_of(user) if how != "asked" else None
+        if at is None:
+            self.send(events.SubscriptionEnded(user, id))
+            return
+        at.held[user].discard(id)
+        if how == "noted" or (user, id) in at.noted:
+            at.noted[user, id] = Kept(user, id)
+        else:
+            self.send(events.SubscriptionEnded(user, id, at.name))
+
+    def broker_of(self, user: str) -> SimBroker | None:
+        return next((sim for sim in self.sims.values() if user in sim.online), None)
 
     @rule(user=users, really=seldom)
     def remove_user(self, user: str, really: bool) -> None:
@@ -341,7 +361,7 @@ class Coordination(RuleBasedStateMachine):
         assert all(move.ended_at is not None and move.outcome for move in world.moves)
         for user in world.users:
             assert user.broker is not None, f"{user.name} is nowhere, removed: {user.is_removed}"
-            assert set(user.subscriptions) <= self.sims[user.broker].held[user.name]
+            assert set(user.subscriptions) == self.sims[user.broker].held[user.name]
             assert not user.stale
         for sim in self.sims.values():
             assert sim.online <= set(sim.held)
@@ -360,7 +380,7 @@ TestCoordination = Coordination.TestCase
 
 WEIGHTS = {
     "work_goes_on": 8, "time_passes": 8, "plan": 6, "follow": 3, "log_in": 4, "subscribe": 3, "instruct": 3,
-    "report": 3, "unsubscribe": 1, "disconnect": 2, "work_fails": 2, "start": 1, "kill": 2, "refuse": 2, "drain": 1,
+    "report": 3, "unsubscribe": 3, "disconnect": 2, "work_fails": 2, "start": 1, "kill": 2, "refuse": 2, "drain": 1,
     "restart": 2, "let_in_unasked": 1, "remove_user": 1, "remove_broker": 1, "nobody_is_heard": 1,
 }  # fmt: skip
 
@@ -375,7 +395,7 @@ def arguments(action: str, rng: Random) -> dict[str, Any]:
         "reporting": set(BROKERS) - set(subset), "instructed": set(BROKERS) - set(subset[:1]), "following": set(subset),
         "wanted": [(rng.choice(USERS), rng.choice(BROKERS)) for _ in range(rng.randint(1, 4))], "really": True,
         "dies": rng.random() < 0.1, "fails": rng.random() < 0.1, "again": rng.random() < 0.3,
-        "is_lost": rng.random() < 0.3, "is_told": rng.random() < 0.7, "confirms": rng.random() < 0.7,
+        "is_lost": rng.random() < 0.3, "how": rng.choice(["told", "noted", "asked"]), "confirms": rng.random() < 0.7,
         "stays": rng.random() < 0.3,
     }  # fmt: skip
     wanted = inspect.signature(getattr(Coordination, action)).parameters

@@ -1,12 +1,13 @@
 """Brokers and their people in a few dictionaries, which obey the coordinator's instructions at least once.
 
 They keep to what ``tocsin.protocol.coordination`` promises: an instruction under an older version than known is
-ignored, an outcome is told until a report that has it was answered, and everything may be told twice.
+ignored, an outcome is told until a report that has it was answered, and everything may be told twice. What is held
+beyond an adoption, and was told, they ask about.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -16,6 +17,7 @@ from tocsin.protocol.coordination import (
     Arrival,
     Holding,
     Instruction,
+    Kept,
     Load,
     Outcome,
     Registration,
@@ -39,6 +41,7 @@ class SimBroker:
     outcomes: list[Outcome] = field(default_factory=list)
     arrivals: list[Arrival] = field(default_factory=list)
     admitted: list[str] = field(default_factory=list)
+    noted: dict[tuple[str, str], Kept] = field(default_factory=dict)  # while the coordinator could not be told
     sends: dict[str, Send] = field(default_factory=dict)  # users told to go, who have not gone yet
     streams: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of users; of others it is "s"
     rates: Mapping[str, float] = field(default_factory=dict)
@@ -70,6 +73,7 @@ class SimBroker:
                 outcomes=tuple(self.outcomes),
                 arrivals=tuple(self.arrivals),
                 admitted=tuple(self.admitted),
+                kept=tuple(self.noted.values()),
             ),
         )
 
@@ -78,14 +82,15 @@ class SimBroker:
         self.outcomes = [o for o in self.outcomes if o not in report.outcomes]
         self.arrivals = [a for a in self.arrivals if a not in report.arrivals]
         self.admitted = [a for a in self.admitted if a not in report.admitted]
+        self.noted = {key: word for key, word in self.noted.items() if word not in report.kept}
 
-    def obey(self, instruction: Instruction, *, fails: bool = False) -> None:
+    def obey(self, instruction: Instruction, kept_of: Callable[[str], Collection[str]], *, fails: bool = False) -> None:
         self.after = max(self.after, instruction.number)
         match instruction:
             case Adopt(number, user, version, subscriptions):
                 if version >= self.versions.get(user, 0) and not fails:
                     self.versions[user] = version
-                    self.held.setdefault(user, set()).update(wanted.id for wanted in subscriptions)
+                    self._hold(user, {wanted.id for wanted in subscriptions}, kept_of)
                 self.outcomes.append(Outcome(number, not fails, "no room" if fails else ""))
             case Release(number, user, version):
                 if version >= self.versions.get(user, 0):
@@ -99,6 +104,12 @@ class SimBroker:
                     self.outcomes.append(Outcome(number, True))
                 else:
                     self.sends[user] = instruction
+
+    def _hold(self, user: str, named: set[str], kept_of: Callable[[str], Collection[str]]) -> None:
+        held = self.held.setdefault(user, set())
+        doubted = {id for id in held - named if (user, id) not in self.noted}
+        held -= doubted - set(kept_of(user))
+        held |= named
 
     def login(self, user: str) -> bool:
         """A client with a ticket for this broker."""

@@ -87,7 +87,11 @@ class Keeping:
         self._moving.renew(user, kept.by)
 
     def drop(self, ended: SubscriptionEnded) -> None:
-        """A destination that had it already lets go of the user: its move is tried again another time."""
+        """A destination that had it already lets go of the user: its move is tried again another time.
+
+        Whoever holds the user, and did not say this or may have been told the opposite just before, is told what is
+        left: it lets go of the rest, once it has asked us.
+        """
         user = self.find(ended.user)
         if user.subscriptions.pop(ended.id, None) is None:
             raise NotFound("subscription", ended.id, user.subscriptions)
@@ -95,6 +99,15 @@ class Keeping:
         move = self._world.moves.active.get(user.name)
         if move is not None and move.is_started and ended.by != move.to:
             self._moving.end(move, MoveState.REFUSED, "the user unsubscribed meanwhile")
+            return
+        if user.broker is not None and self._may_hold(user, user.broker, user.version, ended.by):
+            self._world.adopt(user, user.broker, user.version)
+        if move is not None and move.is_started and self._may_hold(user, move.to, move.version, ended.by):
+            self._moving.renew(user, None)
+
+    def _may_hold(self, user: User, broker: str, version: int, by: str | None) -> bool:
+        """Whether what ``by`` says has ended may be held by ``broker`` all the same, or will be."""
+        return by != broker or self._world.telling.awaits_adoption(user.name, broker, version)
 
     def take(self, kept: Kept, broker: str) -> None:
         """What a broker kept while it could not ask; one too many is dropped there as well as here."""

@@ -89,7 +89,7 @@ class Crowd:
     async def obey(self, name: str) -> None:
         sim = self.sims[name]
         for instruction in await self.service.instructions(name, sim.incarnation, sim.after, 0):
-            sim.obey(instruction)
+            sim.obey(instruction, lambda user: ())
             if isinstance(instruction, Send) and instruction.user in sim.sends:
                 sim.follow(instruction.user, self.sims[instruction.to.name])
         report = sim.report().report

@@ -9,7 +9,7 @@ import pytest
 from support.coordinators import Story, told, wanted
 from tocsin.coordinator import events
 from tocsin.errors import LimitExceeded, NotFound
-from tocsin.protocol.coordination import Acknowledged, Adopt, Holding, Kept, Release
+from tocsin.protocol.coordination import Acknowledged, Adopt, Holding, Kept, Outcome, Release
 
 
 def subscriptions(made: Story, user: str) -> dict[str, str | None]:
@@ -118,6 +118,30 @@ def test_a_broker_is_not_told_what_it_said():
     made.place("ann")
     assert told(made.keep("ann", "1", by="a"), "a") == []
     assert [type(one) for one in told(made.keep("ann", "2", by="b"), "a")] == [Adopt]
+
+
+@pytest.mark.parametrize("by", [None, "b"], ids=["somebody asked us", "another broker said so"])
+def test_an_end_is_told_to_the_broker_that_holds_it(by: str | None):
+    made = Story("a", "b")
+    made.place("ann")
+    for id in ("1", "2"):
+        made.keep("ann", id, by="a")
+    made.obey()
+    [adopt] = told(made.tell(events.SubscriptionEnded("ann", "1", by)), "a")
+    assert adopt == Adopt(adopt.number, "ann", made.version("ann"), [wanted("2")])
+    made.obey()
+    assert told(made.tell(events.SubscriptionEnded("ann", "2", "a")), "a") == [], "it said so itself"
+
+
+def test_a_broker_that_is_told_what_it_ended_meanwhile_is_told_again():
+    made = Story("a")
+    made.place("ann")
+    made.keep("ann", "1", by="a")
+    made.begin()
+    [stale] = [one for one in made.register("a") if isinstance(one, Adopt)]
+    assert list(stale.subscriptions) == [wanted("1")]
+    [adopt] = told(made.report("a", kept=[Kept("ann", "1")], outcomes=[Outcome(stale.number, True)]), "a")
+    assert adopt == Adopt(adopt.number, "ann", made.version("ann"), [])
 
 
 def test_subscriptions_of_one_user_are_bounded():

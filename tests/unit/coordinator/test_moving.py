@@ -329,6 +329,23 @@ def test_a_subscription_that_ends_meanwhile_ends_the_move():
     assert made.move == ("refused", "the user unsubscribed meanwhile")
 
 
+def test_a_subscription_that_ends_at_the_destination_ends_at_the_source_too():
+    made = story()
+    made.obey()
+    sending(made)
+    effects = made.tell(events.SubscriptionEnded("ann", "1", "b"))
+    assert [list(one.subscriptions) for one in told(effects, "a")] == [[]]
+    assert (told(effects, "b"), made.move[0]) == ([], "sending")
+
+
+def test_a_destination_that_is_told_what_it_ended_meanwhile_is_told_again():
+    made = story()
+    adopting(made)
+    [again] = told(made.tell(events.SubscriptionEnded("ann", "1", "b")), "b")
+    assert list(again.subscriptions) == []
+    assert isinstance(told(made.done("b", again), "a")[0], Send)
+
+
 def test_moves_that_ended_are_kept_up_to_a_number():
     made = story(kept_moves=3)
     for _ in range(10):
