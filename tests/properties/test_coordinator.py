@@ -104,9 +104,12 @@ class Coordination(RuleBasedStateMachine):
             self.sends[instruction.number] = instruction.version
             self.sent_at.setdefault(instruction.version, self.now)
 
-    def note_report(self, report: Report) -> None:
-        for arrival in report.arrivals:
-            self.arrived_at.setdefault(arrival.version, self.now)
+    def note_report(self, name: str, report: Report) -> None:
+        """Whom the destination of its move let in unasked has arrived, too."""
+        moves = (self.state.world.moves.active.get(user) for user in report.admitted)
+        admitted = [move.version for move in moves if move and move.to == name]
+        for version in (*admitted, *(arrival.version for arrival in report.arrivals)):
+            self.arrived_at.setdefault(version, self.now)
         self.emptied |= {self.sends[one.number] for one in report.outcomes if one.ok and one.number in self.sends}
 
     def nobody_lets_go_too_early(self, instruction: Instruction) -> None:
@@ -205,7 +208,7 @@ class Coordination(RuleBasedStateMachine):
         if not sim.is_running:
             return
         event = sim.report()
-        self.note_report(event.report)
+        self.note_report(name, event.report)
         is_known = self.send(event, dies=dies) and self.state.knows(name, sim.incarnation)
         if not is_known:
             self.send(sim.registration())
@@ -255,7 +258,7 @@ class Coordination(RuleBasedStateMachine):
     @rule(user=users)
     def disconnect(self, user: str) -> None:
         for sim in self.sims.values():
-            sim.online.discard(user)
+            sim.leave(user)
 
     @rule(user=users, id=ids, how=ways)
     def subscribe(self, user: str, id: str, how: str) -> None:

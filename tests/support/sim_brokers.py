@@ -117,6 +117,14 @@ class SimBroker:
             self.online.add(user)
         return user in self.online
 
+    def leave(self, user: str) -> None:
+        """The client is gone; of one that was let in unasked, nothing remains but what it subscribed."""
+        self.online.discard(user)
+        if user in self.admitted:
+            self.admitted.remove(user)
+            if not self.held[user]:
+                del self.held[user]
+
     def follow(self, user: str, to: SimBroker, *, confirms: bool = True, stays: bool = False) -> None:
         """The client does as its broker said: connects to ``to``, confirms there, leaves here.
 

@@ -56,13 +56,18 @@ class Keeping:
     def admit(self, name: str, broker: str) -> None:
         """A broker let the user in without asking, which is later than what we decided before.
 
-        It stays there, unless it is online where we placed it: then that assignment is the later one. Who would be one
-        too many is not kept, and served there while it is online: a report has to be taken whatever it tells.
+        It stays there, unless it is online where we placed it: then that assignment is the later one. Where that broker
+        is the destination of its move, it has arrived. Who would be one too many is not kept, and served there while it
+        is online: a report has to be taken whatever it tells.
         """
         if self._is_too_many(name):
             return
         user = self._made(name)
         if user.broker == broker:
+            return
+        move = self._world.moves.active.get(name)
+        if move is not None and move.is_started and move.to == broker:
+            self._moving.arrived(broker, name, move.version)
             return
         if self._world.is_online(name, user.broker):
             self._placing.let_go(user, broker)

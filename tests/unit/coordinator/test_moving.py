@@ -8,7 +8,7 @@ import pytest
 
 from support.coordinators import Story, told, wanted
 from tocsin.coordinator import events
-from tocsin.protocol.coordination import Adopt, Arrival, BrokerInfo, Outcome, Release, Send
+from tocsin.protocol.coordination import Adopt, Arrival, BrokerInfo, Holding, Outcome, Release, Send
 
 
 def story(**rules: object) -> Story:
@@ -225,6 +225,25 @@ def test_a_move_half_way_goes_on_after_a_restart_of_the_coordinator():
     made.report("b", arrivals=[Arrival("ann", version)])
     made.done("a", send)
     assert (made.where("ann"), made.move) == ("b", ("done", "arrived"))
+
+
+@pytest.mark.parametrize("is_online", [True, False], ids=["another is at the source", "nobody is at the source"])
+def test_whom_the_destination_let_in_unasked_has_arrived_there(is_online: bool):
+    made = story()
+    version = sending(made).version
+    made.begin()
+    made.register("a")
+    made.register("c")
+    if is_online:
+        made.online("a", "ann")
+    [again] = [one for one in made.register("b", "2") if isinstance(one, Adopt)]
+    effects = made.report("b", "2", is_full=True, admitted=["ann"], holdings=[Holding("ann", ["s"])])
+    assert (told(effects, "a"), told(effects, "b"), made.move[0]) == ([], [], "sending")
+    made.report("b", "2", outcomes=[Outcome(again.number, True)])
+    effects = made.pass_time(11, "a", "b", "c")
+    assert [type(one) for one in told(effects, "a")] == [Release]
+    assert told(effects, "b") == []
+    assert (made.where("ann"), made.version("ann"), made.move[0]) == ("b", version, "done")
 
 
 def test_numbers_never_come_again_after_a_restart():
