@@ -78,6 +78,7 @@ class Keeping:
     # --- subscriptions ---------------------------------------------------------------------------------
 
     def keep(self, kept: SubscriptionKept) -> None:
+        """Whoever says so holds the user: where it does not belong there, it lets go, be the user online or gone."""
         known = self._world.users.get(kept.user)
         limit = self._world.rules.max_subscriptions
         if known is not None and kept.wanted.id not in known.subscriptions and len(known.subscriptions) >= limit:
@@ -90,6 +91,8 @@ class Keeping:
         elif kept.by != user.broker:
             self._world.adopt(user, user.broker, user.version)
         self._moving.renew(user, kept.by)
+        if kept.by is not None and user.broker is not None:
+            self._expect(user.name, kept.by)
 
     def drop(self, ended: SubscriptionEnded) -> None:
         """A destination that had it already lets go of the user: its move is tried again another time.
@@ -127,7 +130,7 @@ class Keeping:
         try:
             self.keep(SubscriptionKept(kept.user, kept.wanted, broker))
         except LimitExceeded:
-            return
+            self._expect(kept.user, broker)
 
     def acknowledge(self, one: Acknowledged) -> None:
         user = self._world.users.get(one.user)
@@ -147,7 +150,7 @@ class Keeping:
             self._world.seen(holding.user)
 
     def _expect(self, name: str, broker: str) -> None:
-        """Send away who is online where it does not belong and is not on its way to, and whom somebody removed."""
+        """Send away who is where it does not belong and is not on its way to, and whom somebody removed."""
         user, move = self._world.users.get(name), self._world.moves.active.get(name)
         if user is not None and user.is_removed:
             self._placing.let_go(user, broker)

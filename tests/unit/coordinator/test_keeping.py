@@ -233,6 +233,25 @@ def test_an_online_user_that_nobody_knows_is_taken_as_it_is():
     assert made.where("ann") == "a"
 
 
+def test_whoever_kept_something_for_a_user_of_another_lets_go_though_the_user_has_gone():
+    made = Story("a", "b")
+    made.place("ann")
+    made.obey()
+    effects = made.report("b", kept=[Kept("ann", id, wanted(id)) for id in ("1", "2")])
+    assert list(told(effects, "a")[-1].subscriptions) == [wanted("1"), wanted("2")]
+    assert made.state.world.users["ann"].stale == ["b"]
+    made.obey()
+    assert (made.where("ann"), made.state.world.users["ann"].stale) == ("a", [])
+
+
+def test_who_keeps_one_too_many_for_a_user_of_another_lets_go_too():
+    made = Story("a", "b", max_subscriptions=1)
+    made.place("ann")
+    made.keep("ann", "1", by="a")
+    made.report("b", kept=[Kept("ann", "2", wanted("2"))])
+    assert made.state.world.users["ann"].stale == ["b"]
+
+
 def test_a_removed_user_is_forgotten_when_its_broker_has_let_go():
     made = Story("a")
     made.place("ann")
