@@ -77,6 +77,7 @@ class Core:
         self.tasks = Tasks("the broker's core")
         self.subscribing = Subscribing(self.users, self.holding, directory, settings.max_subscriptions, self.tasks)
         hub.on_end = self.subscribing.end_stream
+        self.on_welcome: Callable[[User, Session], None] | None = None
         self.on_left: Callable[[User], None] | None = None
 
     # --- connections --------------------------------------------------------------------------------------
@@ -123,6 +124,11 @@ class Core:
         user.sessions.append(session)
         self.users.changed(user)
         return user
+
+    def welcomed(self, session: Session) -> None:
+        user = session.user
+        if user is not None and not user.is_peer and self.on_welcome is not None:
+            self.on_welcome(user, session)
 
     def leave(self, session: Session, user: User) -> None:
         """A session ended; its user keeps what it holds, unless it is a peer."""

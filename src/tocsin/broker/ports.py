@@ -200,9 +200,10 @@ class Residents(Protocol):
         ...
 
     async def send(self, user: str, version: int, to: BrokerInfo, ticket: str) -> None:
-        """Tell every session of ``user`` to move, each with a ticket of its own like ``ticket``.
+        """Tell every session of ``user`` to move, those that come meanwhile too, each with a ticket of its own like
+        ``ticket``.
 
-        Returns when the last of them has left.
+        Returns when the last of them has left, or the user is adopted under a newer version.
         """
         ...
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from tocsin.broker.core import Core
+from tocsin.broker.session import Session
 from tocsin.broker.users import Subscription, User
 from tocsin.errors import BadArgument, NotFound, TocsinError
 from tocsin.protocol.coordination import BrokerInfo, Holding, Load
@@ -16,14 +18,23 @@ from tocsin.protocol.targets import ChannelTarget, target_key
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """Where a user's sessions are told to go."""
+
+    to: BrokerInfo
+    ticket: str
+
+
 class LocalResidents:
     """``tocsin.broker.ports.Residents`` over the core."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
+        self._sent: dict[str, _Sent] = {}  # by user, while sessions of it are here
         self._leaving: dict[str, list[asyncio.Future[None]]] = {}
         self._rated: set[str] = set()  # streams whose rate was told
-        core.on_left = self._left
+        core.on_welcome, core.on_left = self._welcomed, self._left
 
     async def adopt(self, user: str, version: int, subscriptions: Sequence[Wanted]) -> None:
         """Answered after what is being told of these: what the user has ended just now may be held again by this, and
@@ -33,6 +44,7 @@ class LocalResidents:
         if held is not None and held.version > version:
             return
         entered = self._core.users.enter(user, version)
+        self._wake(user)  # what was sent under an older version is void
         entered.adoptions += 1
         try:
             unsettled = await self._settle(entered, subscriptions)
@@ -87,12 +99,27 @@ class LocalResidents:
         held = self._core.users.get(user)
         if held is None or held.version > version:
             return
-        for session in list(held.sessions):
-            session.outlet.say(Move(to.name, to.url, self._core.admission.ticket_for(session.id, ticket)))
-        while held.sessions:
-            future = asyncio.get_running_loop().create_future()
-            self._leaving.setdefault(user, []).append(future)
-            await future
+        sent = self._sent[user] = _Sent(to, ticket)
+        for session in [one for one in held.sessions if one.is_welcome]:
+            self._send(session, sent)
+        try:
+            while held.sessions and held.version <= version:
+                future = asyncio.get_running_loop().create_future()
+                self._leaving.setdefault(user, []).append(future)
+                await future
+        finally:
+            if self._sent.get(user) is sent:
+                del self._sent[user]
+
+    def _welcomed(self, user: User, session: Session) -> None:
+        """Who comes while its user is sent away is told to go, too: no client moves before its welcome."""
+        sent = self._sent.get(user.name)
+        if sent is not None:
+            self._send(session, sent)
+
+    def _send(self, session: Session, sent: _Sent) -> None:
+        ticket = self._core.admission.ticket_for(session.id, sent.ticket)
+        session.outlet.say(Move(sent.to.name, sent.to.url, ticket))
 
     async def release(self, user: str, version: int) -> None:
         held = self._core.users.get(user)
@@ -142,9 +169,13 @@ class LocalResidents:
 
     def _left(self, user: User) -> None:
         if not user.sessions:
-            for future in self._leaving.pop(user.name, ()):
-                if not future.done():
-                    future.set_result(None)
+            self._wake(user.name)
+
+    def _wake(self, user: str) -> None:
+        """Whoever waits for the user to leave looks again."""
+        for future in self._leaving.pop(user, ()):
+            if not future.done():
+                future.set_result(None)
 
 
 def _beyond(user: User, named: Sequence[Wanted]) -> list[Subscription]:

@@ -83,7 +83,7 @@ M = TypeVar("M", Request, Publish | Records)
 
 class Session:
     __slots__ = (
-        "_ends_at", "_outlet", "_requests", "core", "follows", "id", "is_released",
+        "_ends_at", "_outlet", "_requests", "core", "follows", "id", "is_released", "is_welcome",
         "principal", "subscriptions", "user",
     )  # fmt: skip
 
@@ -95,6 +95,7 @@ class Session:
         self.subscriptions: dict[str, Subscription] = {}
         self.follows: dict[Stream, Follow] = {}
         self.is_released = False  # the user is another broker's, and waits here for its last answers
+        self.is_welcome = False
         self._ends_at = core.now() + core.settings.login_timeout
         self._requests: Requests | None = None
 
@@ -234,7 +235,9 @@ class Session:
             self.core.admission.unused(admitted)
             raise
         stood.start()
+        self.is_welcome = True
         self.core.wheel.add(self._outlet, self._ends_at)
+        self.core.welcomed(self)
 
     async def _enter(self, message: Login, admitted: Admitted, positions: Mapping[str, str]) -> Stood:
         """Everything up to the welcome."""

@@ -154,8 +154,9 @@ class Adopt(_Instruction, frozen=True, tag="adopt"):
 
 
 class Send(_Instruction, frozen=True, tag="send"):
-    """Tell every session of ``user`` to move to ``to``, and go on serving it meanwhile.
+    """Tell every session of ``user``, those that come meanwhile too, to move to ``to``, and go on serving it.
 
+    It is void, and over, when the user is adopted under a newer version.
     ``ticket`` is what their tickets are made of, one for each.
     """
 

@@ -8,7 +8,19 @@ import pytest
 
 from broker_world import eventually, run, topic, world
 from tocsin.errors import Unavailable
-from tocsin.protocol.messages import Done, Ended, ListSubscriptions, Ping, Pong, Subscribe, Subscribed, Unsubscribe
+from tocsin.protocol.coordination import BrokerInfo
+from tocsin.protocol.messages import (
+    Done,
+    Ended,
+    ListSubscriptions,
+    Move,
+    Ping,
+    Pong,
+    Subscribe,
+    Subscribed,
+    Unsubscribe,
+    Welcome,
+)
 from tocsin.protocol.targets import TopicTarget
 
 
@@ -111,5 +123,46 @@ def test_what_was_ended_here_and_is_held_again_by_an_older_word_is_durable_when_
             assert set(w.directory.kept) == {("ann", "x")}
             await w.residents.adopt("ann", 1, [])
             assert [s.id for s in (await ann.ask(ListSubscriptions(4))).subscriptions] == ["x"]
+
+    run(scenario)
+
+
+B = BrokerInfo("b", "http://b")
+
+
+def test_who_comes_to_the_source_of_its_move_is_told_to_go_when_it_was_welcomed():
+    async def scenario():
+        async with world() as w, w.client() as phone, w.client() as page, w.client() as late:
+            await phone.login("ann")
+            may_attach = w.topics.hold_attaching()
+            login = asyncio.create_task(page.login("ann", topic("x")))
+            await eventually(lambda: len(w.core.users["ann"].sessions) == 2)
+            sending = asyncio.create_task(w.residents.send("ann", 2, B, "ticket"))
+            assert isinstance(await phone.next(), Move)
+            may_attach.set()
+            assert isinstance(await login, Welcome)
+            assert isinstance(await page.next(), Move)
+            assert isinstance(await late.login("ann"), Welcome)
+            assert isinstance(await late.next(), Move)
+            for client in (phone, page):
+                assert isinstance(await client.ask(Ping(2)), Pong), "once"
+                await client.socket.close()
+            assert not sending.done()
+            await late.socket.close()
+            await sending
+
+    run(scenario)
+
+
+def test_nobody_is_waited_for_or_told_to_go_when_the_move_is_void():
+    async def scenario():
+        async with world() as w, w.client() as ann, w.client() as page:
+            await ann.login("ann")
+            sending = [asyncio.create_task(w.residents.send("ann", 2, B, "ticket")) for _ in range(2)]
+            assert [type(await ann.next()) for _ in sending] == [Move, Move]
+            await w.residents.adopt("ann", 3, [])
+            await asyncio.gather(*sending)
+            assert isinstance(await page.login("ann"), Welcome)
+            assert isinstance(await page.ask(Ping(2)), Pong)
 
     run(scenario)
