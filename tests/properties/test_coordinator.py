@@ -141,7 +141,8 @@ class Coordination(RuleBasedStateMachine):
         """A source is told to let go when all have left it; or some have arrived, and the others had their time."""
         if move.state is not MoveState.DONE or "died" in move.outcome or move.version in self.emptied:
             return
-        followed_s, sent_s = self.now - self.arrived_at[move.version], self.now - self.sent_at[move.version]
+        followed_s = self.now - self.arrived_at[move.version]
+        sent_s = self.now - self.sent_at.get(move.version, self.now)  # a source that is not heard was not told
         assert followed_s >= RULES.follow_timeout_s or sent_s >= RULES.move_timeout_s
 
     def commit(self) -> None:
