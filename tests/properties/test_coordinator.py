@@ -10,6 +10,7 @@ the one live broker that it is placed at, and by no other.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Collection
 from random import Random
 from typing import Any
 
@@ -50,6 +51,8 @@ class Coordination(RuleBasedStateMachine):
         self.queues: dict[str, Queue] = {}
         self.versions: dict[str, int] = {}
         self.ended: set[str] = set()  # moves
+        self.restarted: set[str] = set()  # brokers
+        self.removed: set[str] = set()  # users, who may have come back: what they had before is nobody's
         self.sends: dict[int, int] = {}  # version of what was told under a number
         self.sent_at: dict[int, float] = {}  # by version, as the two that follow
         self.arrived_at: dict[int, float] = {}
@@ -84,6 +87,7 @@ class Coordination(RuleBasedStateMachine):
             self.state = self.begin()
             return False
         self.commit()
+        self.removed |= {user.name for user in self.state.world.users if user.is_removed}
         for effect in effects:
             if isinstance(effect, Restart):
                 self.queues[effect.broker] = Queue(effect.incarnation, 10**6)
@@ -117,15 +121,16 @@ class Coordination(RuleBasedStateMachine):
             self.is_held(instruction.user)
 
     def nothing_is_removed_too_early(self, broker: str) -> None:
-        """Who was there is held; or was, by another one that has ended since and left it at the data cluster."""
+        """What it held others hold; or did, and left it at the data cluster when they ended or began anew."""
         world = self.state.world
-        left = {b.name for b in world.brokers if b.is_ended and b.is_attached} - {broker}
-        for user in world.users.lingering[broker]:
-            if left.isdisjoint([world.users[user].broker, *world.users[user].stale]):
-                self.is_held(user)
+        left = {b.name for b in world.brokers if b.is_ended and b.is_attached} | self.restarted
+        for user in world.users.lingering[broker] - self.removed:
+            others = {world.users[user].broker, *world.users[user].stale} - {broker}
+            if left.isdisjoint(others):
+                self.is_held(user, self.sims[broker].held.get(user, set()))
 
-    def is_held(self, name: str) -> None:
-        """The user's broker holds everything, unless it has died unknown to us, or the user is gone."""
+    def is_held(self, name: str, ids: Collection[str] = IDS) -> None:
+        """The user's broker holds all of these, unless it has died unknown to us, or the user is gone."""
         user = self.state.world.users.get(name)
         if user is None or user.is_removed:
             return
@@ -134,8 +139,8 @@ class Coordination(RuleBasedStateMachine):
         assert not broker.is_ended, f"{name} is placed at {user.broker}, which has ended"
         if sim.is_running and sim.incarnation == broker.incarnation:
             assert name in sim.held, f"{user.broker} does not hold {name} yet"
-            told = {id for id in user.subscriptions if (name, id) not in sim.noted}
-            assert told <= sim.held[name], f"{user.broker} does not hold all of {name} yet"
+            told = {id for id in user.subscriptions.keys() & set(ids) if (name, id) not in sim.noted}
+            assert told <= sim.held[name], f"{user.broker} lacks some of {name}"
 
     def nobody_is_cut_off(self, move: Move) -> None:
         """A source is told to let go when all have left it; or some have arrived, and the others had their time."""
@@ -190,6 +195,7 @@ class Coordination(RuleBasedStateMachine):
 
     @rule(name=brokers)
     def start(self, name: str) -> None:
+        self.restarted.add(name)
         self.sims[name].start()
         self.send(self.sims[name].registration())
 
@@ -346,8 +352,7 @@ class Coordination(RuleBasedStateMachine):
         """Everyone is well again, and everything comes to its end."""
         for sim in self.sims.values():
             if not sim.is_running or sim.is_draining:
-                sim.start()
-                self.send(sim.registration())
+                self.start(sim.name)
         for _ in range(60):
             self.now += 1.0
             self.send(events.Ticked(1.0))
