@@ -122,8 +122,8 @@ class SimBroker:
         self.online.discard(user)
         if user in self.admitted:
             self.admitted.remove(user)
-            if not self.held[user]:
-                del self.held[user]
+            if not self.held.get(user):
+                self.held.pop(user, None)
 
     def follow(self, user: str, to: SimBroker, *, confirms: bool = True, stays: bool = False) -> None:
         """The client does as its broker said: connects to ``to``, confirms there, leaves here.

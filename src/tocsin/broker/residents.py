@@ -125,10 +125,12 @@ class LocalResidents:
         held = self._core.users.get(user)
         if held is None or held.version > version:
             return
+        ids = list(held.subscriptions)
         self._core.users.remove(held)
         for session in list(held.sessions):
             session.release()
         await self._core.subscribing.let_go_all(held)
+        await self._core.directory.said(user, ids)  # before the coordinator hears that they are held no more
 
     def users(self) -> Collection[str]:
         return self._core.users.names()

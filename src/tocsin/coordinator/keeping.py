@@ -78,7 +78,10 @@ class Keeping:
     # --- subscriptions ---------------------------------------------------------------------------------
 
     def keep(self, kept: SubscriptionKept) -> None:
-        """Whoever says so holds the user: where it does not belong there, it lets go, be the user online or gone."""
+        """Whoever says so holds the user: where it does not belong there, it lets go, be the user online or gone.
+
+        Nobody is told what it said, unless it may have let go of the user since then.
+        """
         known = self._world.users.get(kept.user)
         limit = self._world.rules.max_subscriptions
         if known is not None and kept.wanted.id not in known.subscriptions and len(known.subscriptions) >= limit:
@@ -88,9 +91,11 @@ class Keeping:
         self._world.users.touch(user.name)
         if user.broker is None:
             self._placing.place(user)
-        elif kept.by != user.broker:
+        elif kept.by != user.broker or self._is_recalled(user, user.broker, user.version):
             self._world.adopt(user, user.broker, user.version)
-        self._moving.renew(user, kept.by)
+        move = self._world.moves.active.get(user.name)
+        may_lack = move is not None and self._is_recalled(user, move.to, move.version)
+        self._moving.renew(user, None if may_lack else kept.by)
         if kept.by is not None and user.broker is not None:
             self._expect(user.name, kept.by)
 
@@ -112,6 +117,11 @@ class Keeping:
             self._world.adopt(user, user.broker, user.version)
         if move is not None and move.is_started and self._may_hold(user, move.to, move.version, ended.by):
             self._moving.renew(user, None)
+
+    def _is_recalled(self, user: User, broker: str, version: int) -> bool:
+        """Whether ``broker`` was told to let go of the user, and then to hold it, and has not said that it does."""
+        was_told = broker in user.stale or self._world.users.recalled.get(user.name) == broker
+        return was_told and self._world.telling.awaits_adoption(user.name, broker, version)
 
     def _may_hold(self, user: User, broker: str, version: int, by: str | None) -> bool:
         """Whether what ``by`` says has ended may be held by ``broker`` all the same, or will be."""

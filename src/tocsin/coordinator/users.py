@@ -56,6 +56,7 @@ class Users(Rows[User]):
         self.residents: defaultdict[str, set[str]] = defaultdict(set)
         self.lingering: defaultdict[str, set[str]] = defaultdict(set)
         self.homeless: set[str] = set()
+        self.recalled: dict[str, str] = {}  # where they were placed, though told to let go of them just before
         self._in_order: list[str] = []
 
     def read(self, key: str, body: bytes) -> User:
@@ -90,6 +91,10 @@ class Users(Rows[User]):
         if user.broker is not None and user.broker != broker:
             self.residents[user.broker].discard(user.name)
             self.linger(user, user.broker)
+        if broker != user.broker:
+            self.recalled.pop(user.name, None)
+        if broker is not None and broker in user.stale:
+            self.recalled[user.name] = broker
         if broker is not None:
             self.let_go(user, broker)
         user.broker, user.version, user.reason = broker, version, reason
@@ -120,6 +125,7 @@ class Users(Rows[User]):
 
     def drop(self, key: str) -> None:
         self.homeless.discard(key)
+        self.recalled.pop(key, None)
         del self._in_order[bisect_left(self._in_order, key)]
         super().drop(key)
 

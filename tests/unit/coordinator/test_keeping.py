@@ -144,6 +144,22 @@ def test_a_broker_that_is_told_what_it_ended_meanwhile_is_told_again():
     assert adopt == Adopt(adopt.number, "ann", made.version("ann"), [])
 
 
+def test_what_a_broker_said_before_it_lets_go_and_holds_again_it_is_told():
+    made = Story("a", "b")
+    made.place("ann")
+    made.obey()
+    made.tell(events.BrokerRemoved("a"))
+    made.obey()
+    [release] = [one for one in made.register("a") if isinstance(one, Release)]
+    made.tell(events.BrokerRemoved("b"))
+    assert made.where("ann") == "a"
+    [adopt] = told(made.keep("ann", "1", by="a"), "a")
+    assert list(adopt.subscriptions) == [wanted("1")]
+    made.done("a", release)
+    made.obey()
+    assert told(made.keep("ann", "2", by="a"), "a") == []
+
+
 def test_subscriptions_of_one_user_are_bounded():
     made = Story("a", max_subscriptions=2)
     made.keep("ann", "1")

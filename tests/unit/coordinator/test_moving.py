@@ -357,6 +357,15 @@ def test_a_subscription_that_ends_at_the_destination_ends_at_the_source_too():
     assert (told(effects, "b"), made.move[0]) == ([], "sending")
 
 
+def test_what_a_destination_said_before_it_lets_go_and_holds_again_it_is_told():
+    made = story()
+    adopting(made)
+    made.plan("ann", "c")
+    [adopt] = told(made.plan("ann", "b"), "b")
+    [again] = told(made.keep("ann", "2", by="b"), "b")
+    assert (adopt.version, list(again.subscriptions)) == (again.version, [wanted("1"), wanted("2")])
+
+
 def test_a_destination_that_is_told_what_it_ended_meanwhile_is_told_again():
     made = story()
     adopting(made)
