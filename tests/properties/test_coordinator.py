@@ -3,8 +3,8 @@
 Everything may be lost: instructions, outcomes, answers, brokers, the coordinator between any two events. The
 rules hold after every step; nobody is told to let go of a user, and nothing that a dead broker left is removed, before
 the user's broker holds all of its subscriptions; a source lets go when the user's sessions have left or had the time
-to; and once everyone is well again, every move ends, and every user is held, with its subscriptions and nothing else, by
-the one live broker that it is placed at, and by no other.
+to; and once everyone is well again, every move ends, and every user is held, with its subscriptions and nothing else,
+by the one live broker that it is placed at, and by no other.
 """
 
 from __future__ import annotations

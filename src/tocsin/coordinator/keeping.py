@@ -7,6 +7,7 @@ from tocsin.coordinator.events import PlacementAsked, SubscriptionEnded, Subscri
 from tocsin.coordinator.moves import MoveState
 from tocsin.coordinator.moving import Moving
 from tocsin.coordinator.placing import Placing
+from tocsin.coordinator.telling import Did, Told
 from tocsin.coordinator.users import User
 from tocsin.coordinator.world import World
 from tocsin.errors import LimitExceeded, NotFound
@@ -121,11 +122,11 @@ class Keeping:
     def _is_recalled(self, user: User, broker: str, version: int) -> bool:
         """Whether ``broker`` was told to let go of the user, and then to hold it, and has not said that it does."""
         was_told = broker in user.stale or self._world.users.recalled.get(user.name) == broker
-        return was_told and self._world.telling.awaits_adoption(user.name, broker, version)
+        return was_told and self._world.telling.awaits(Told(broker, Did.ADOPT, user.name, version))
 
     def _may_hold(self, user: User, broker: str, version: int, by: str | None) -> bool:
         """Whether what ``by`` says has ended may be held by ``broker`` all the same, or will be."""
-        return by != broker or self._world.telling.awaits_adoption(user.name, broker, version)
+        return by != broker or self._world.telling.awaits(Told(broker, Did.ADOPT, user.name, version))
 
     def take(self, kept: Kept, broker: str) -> None:
         """What a broker kept while it could not ask; one too many is dropped there as well as here."""
