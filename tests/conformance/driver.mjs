@@ -2,7 +2,7 @@
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
-const { connect } = await import(pathToFileURL(process.argv[2]).href);
+const { channel, connect, topic } = await import(pathToFileURL(process.argv[2]).href);
 
 const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
 const told = (error) => ({ code: error.code ?? "fault", number: error.number ?? null, detail: String(error.message) });
@@ -76,6 +76,31 @@ class Story {
 
   async records({ dataset, records }) {
     return this.session.records(dataset, records);
+  }
+
+  async misuse({ what }) {
+    const { session } = this;
+    const news = topic("news");
+    const wrong = {
+      "a target without JSON": () => session.subscribe(channel("Near", [1n]), { id: "bad" }),
+      "a target with no number": () => session.subscribe(channel("Near", { x: [NaN] }), { id: "bad" }),
+      "a target that is none": () => session.subscribe("news", { id: "bad" }),
+      "a target with half a character": () => session.subscribe(channel("Near", ["\ud800"]), { id: "bad" }),
+      "an id that is no text": () => session.subscribe(news, { id: 5 }),
+      "a position that is no text": () => session.subscribe(news, { id: "bad", position: 5 }),
+      "a position that is too long": () => session.subscribe(news, { id: "bad", position: "x".repeat(65) }),
+      "a payload without JSON": () => session.publish("t", 10n),
+      "a payload that is no number": () => session.publish("t", { x: [null, Infinity] }),
+      "a payload that is nothing": () => session.publish("t", undefined),
+      "a topic that is no text": () => session.publish(5, 1),
+      "a dataset that is no text": () => session.records(null, [1]),
+      "records that are no list": () => session.records("Places", undefined),
+      "one record instead of a list": () => session.records("Places", { x: 1 }),
+      "a record without JSON": () => session.records("Places", [() => 1]),
+      "a token that is no text": () => session.refresh(5),
+    };
+    await wrong[what]();
+    return {};
   }
 
   async held() {

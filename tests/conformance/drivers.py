@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import asdict
 from itertools import count
 from pathlib import Path
@@ -148,6 +149,28 @@ class PythonDriver(Driver):
     async def _records(self, dataset: str, records: list[Any]) -> Any:
         accepted, rejected = await self._session.records(dataset, records)
         return {"accepted": accepted, "rejected": rejected}
+
+    async def _misuse(self, what: str) -> None:
+        session, news = self._session, client.topic("news")
+        wrong: dict[str, Callable[[], Any]] = {
+            "a target without JSON": lambda: session.subscribe(client.channel("Near", object()), id="bad"),
+            "a target with no number": lambda: session.subscribe(client.channel("Near", x=[float("nan")]), id="bad"),
+            "a target that is none": lambda: session.subscribe("news", id="bad"),
+            "a target with half a character": lambda: session.subscribe(client.channel("Near", "\ud800"), id="bad"),
+            "an id that is no text": lambda: session.subscribe(news, id=5),
+            "a position that is no text": lambda: session.subscribe(news, id="bad", position=5),
+            "a position that is too long": lambda: session.subscribe(news, id="bad", position="x" * 65),
+            "a payload without JSON": lambda: session.publish("t", object()),
+            "a payload that is no number": lambda: session.publish("t", {"x": [None, float("inf")]}),
+            "a payload that is nothing": lambda: session.publish("t", float("nan")),
+            "a topic that is no text": lambda: session.publish(5, 1),
+            "a dataset that is no text": lambda: session.records(None, [1]),
+            "records that are no list": lambda: session.records("Places", None),
+            "one record instead of a list": lambda: session.records("Places", {"x": 1}),
+            "a record without JSON": lambda: session.records("Places", [object()]),
+            "a token that is no text": lambda: session.refresh(5),
+        }
+        await wrong[what]()
 
     async def _held(self) -> Any:
         return {"ids": [standing.id for standing in await self._session.held()]}

@@ -723,6 +723,48 @@ async def test_a_refused_request_says_why(world: World) -> None:
     assert refused.value.code == "forbidden"
 
 
+@pytest.mark.parametrize("is_connected", [True, False], ids=["at once", "while there is no connection"])
+@pytest.mark.parametrize(
+    "what",
+    [
+        "a target without JSON",
+        "a target with no number",
+        "a target that is none",
+        "a target with half a character",
+        "an id that is no text",
+        "a position that is no text",
+        "a position that is too long",
+        "a payload without JSON",
+        "a payload that is no number",
+        "a payload that is nothing",
+        "a topic that is no text",
+        "a dataset that is no text",
+        "records that are no list",
+        "one record instead of a list",
+        "a record without JSON",
+        "a token that is no text",
+    ],
+)
+@story
+async def test_what_cannot_be_said_is_refused_to_its_caller_alone(world: World, what: str, is_connected: bool) -> None:
+    peer = await world.subscribed(times_ms={"ack_interval": 60_000})
+    if not is_connected:
+        peer.abort()
+        peer = await world.a.peer()
+    with pytest.raises(Refused) as refused:
+        await world.client.ask("misuse", what=what)
+    assert refused.value.code == "bad-argument"
+    if not is_connected:
+        assert [wanted["id"] for wanted in (await resumed(peer))["subscriptions"]] == ["n"]
+    asked = asyncio.create_task(world.client.ask("held"))
+    listed = await peer.next()
+    assert listed["type"] == "list"
+    await peer.send({"type": "subscriptions", "request": listed["request"], "subscriptions": []})
+    await asked
+    await peer.send(notification(S, "0", "1"))
+    assert await world.client.items(1) == [("1", "1")]
+
+
 @story
 async def test_a_request_whose_connection_breaks_is_uncertain(world: World) -> None:
     peer = await world.connect()

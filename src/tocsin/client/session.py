@@ -10,13 +10,12 @@ from random import Random
 from types import TracebackType
 from typing import Any, Self
 
-import msgspec
-
+from tocsin.client.arguments import as_json, positions_of, rows, text, wanted
 from tocsin.client.credentials import Credentials, TokenSource, lasts_s, subject
 from tocsin.client.placing import PlacementRefused, place
 from tocsin.client.subscription import Subscription
 from tocsin.client.wire import Wire
-from tocsin.client.wishes import default_id, topic
+from tocsin.client.wishes import topic
 from tocsin.config import Client
 from tocsin.errors import BadArgument, TocsinError, Unavailable
 from tocsin.protocol import client_actions as do
@@ -56,7 +55,7 @@ def connect(
     where = (coordinator or chosen.coordinator or None, broker or chosen.broker or None)
     if where == (None, None):
         raise BadArgument("connect", "the address of a coordinator or of a broker", None)
-    return Session(where, Credentials(token), user, location, dict(positions or {}), chosen, session, tap)
+    return Session(where, Credentials(token), user, location, positions_of(positions), chosen, session, tap)
 
 
 class Session:
@@ -119,10 +118,12 @@ class Session:
 
     def subscribe(self, target: Target, *, id: str | None = None, position: str | None = None) -> Subscription:
         """Subscribe now. The subscription outlives the session until it is unsubscribed; ``id`` names it."""
-        name = id or default_id(target)
-        start = position if position is not None else self._positions.pop(name, None)
+        asked = wanted(id, target, position)
+        name = asked.id
+        start = asked.position if asked.position is not None else self._positions.get(name)
         subscription = Subscription(self, name, target, self._take)
-        actions = self._core.subscribe(self._now(), ("subscribe", name), name, target, start)
+        actions = self._core.subscribe(self._now(), ("subscribe", name), name, asked.target, start)
+        self._positions.pop(name, None)
         self._subscriptions[name] = subscription
         self._do(actions)
         return subscription
@@ -140,14 +141,14 @@ class Session:
 
     async def publish(self, topic: str, payload: Any) -> str:
         """Publish under a topic; the position that its owner gave."""
-        name, raw = check_topic(topic), msgspec.Raw(msgspec.json.encode(payload))
+        name, raw = check_topic(topic), as_json("payload", payload)
         answer = await self._request(lambda n: messages.Publish(n, name, raw))
         return str(answer.position)
 
     async def records(self, dataset: str, records: Iterable[Any]) -> tuple[int, int]:
         """Append records to a dataset: how many were accepted and rejected, once they are durable."""
-        raws = [msgspec.Raw(msgspec.json.encode(record)) for record in records]
-        answer = await self._request(lambda n: messages.Records(n, dataset, raws))
+        name, raws = text("dataset", dataset), rows(records)
+        answer = await self._request(lambda n: messages.Records(n, name, raws))
         return answer.accepted, answer.rejected
 
     async def held(self) -> list[messages.Standing]:
@@ -157,7 +158,7 @@ class Session:
 
     async def refresh(self, token: str) -> None:
         """Show another token on the connection there is, and from now on."""
-        self._credentials.replace(token)
+        self._credentials.replace(text("token", token))
         await self._ask(lambda now, key: self._core.renewed(now, token, lasts_s(token), key))
 
     @property

@@ -55,6 +55,6 @@ def stream_topic(stream: str) -> str:
 
 def check_topic(name: str) -> str:
     """``name`` if it can be a topic's: a name without spaces at its ends."""
-    if name != name.strip():
-        raise BadArgument("topic", "a name without spaces at its ends", name[:80])
+    if not isinstance(name, str) or name != name.strip():
+        raise BadArgument("topic", "a name without spaces at its ends", name)
     return check_name("topic", name)

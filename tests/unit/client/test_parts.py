@@ -8,10 +8,12 @@ import subprocess
 import sys
 
 import httpx
+import msgspec
 import pytest
 
 from support.scripted import broker, notification, stands
 from tocsin.client import JAVASCRIPT, BrokerRefused, channel, connect, default_id, topic
+from tocsin.client.arguments import as_json, wanted
 from tocsin.client.credentials import Credentials, claims, lasts_s, subject
 from tocsin.client.placing import PlacementRefused, _read, place
 from tocsin.client.wire import socket_url
@@ -67,6 +69,24 @@ def test_both_clients_choose_the_same_id(python: object, javascript: str, node: 
     """
     done = subprocess.run([node, "--input-type=module", "-e", script], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == default_id(python), done.stderr  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("position", [5, "x" * 65], ids=["no text", "too long"])
+def test_positions_of_an_earlier_session_are_texts(position: object) -> None:
+    with pytest.raises(BadArgument, match="positions"):
+        connect(broker="http://127.0.0.1:1", positions={"n": position})  # type: ignore[dict-item]
+
+
+def test_null_and_what_is_json_already_can_be_sent() -> None:
+    assert bytes(as_json("payload", [None, msgspec.Raw(b'{"a":null}')])) == b'[null,{"a":null}]'
+
+
+def test_what_is_asked_for_stays_as_it_was_asked() -> None:
+    places = [1, 2]
+    asked = wanted(None, channel("Near", places), None)
+    places.append(3)
+    assert default_id(asked.target) == default_id(channel("Near", [1, 2]))
+    assert asked.id == default_id(channel("Near", [1, 2]))
 
 
 def test_arguments_are_by_name_or_in_order() -> None:

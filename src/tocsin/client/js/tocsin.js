@@ -40,6 +40,7 @@ const BAD_MESSAGE = 4401;
 const TOO_BIG = 4402;
 const SILENT = 4002;
 const MAX_HOLES = 10_000;
+const MAX_POSITION = 64;
 const PASSING = new Set(["unavailable", "limit-exceeded", "internal"]); // refusals that another try may overcome
 
 const comesBack = (code) => !(code >= 4400 && code < 4500);
@@ -292,6 +293,7 @@ class Session {
     this.#settings = { ...DEFAULTS, ...settings };
     this.#sessionName = session ?? Array.from(globalThis.crypto.getRandomValues(new Uint8Array(8)), (b) => b.toString(16).padStart(2, "0")).join("");
     this.#url = broker;
+    for (const position of Object.values(positions)) positionAs(position);
     this._imported = { ...positions };
     this.user = options.user ?? null;
     this.broker = null;
@@ -302,12 +304,14 @@ class Session {
   // --- what the application does ------------------------------------------------------------------------
 
   /** Subscribe now. The subscription outlives the session until it is unsubscribed; `id` names it. */
-  subscribe(target, { id = defaultId(target), position = null } = {}) {
+  subscribe(target, { id = null, position = null } = {}) {
     this.#checkOpen();
+    const asked = wanted(id, target, position);
+    ({ id } = asked);
     if (this.#subscriptions.has(id)) throw new TocsinError("already-exists", `subscription '${id}' exists already`);
     const start = position ?? this._imported[id] ?? null;
     delete this._imported[id];
-    const subscription = new Subscription(this, id, target, new Inbox(id, this.#settings, start));
+    const subscription = new Subscription(this, id, asked.target, new Inbox(id, this.#settings, start));
     this.#subscriptions.set(id, subscription);
     this.#leaving.get(id)?.resolve();
     this.#leaving.delete(id);
@@ -337,22 +341,27 @@ class Session {
 
   /** Publish under a topic; the position that its owner gave. */
   async publish(topicName, payload) {
-    return (await this.#request({ type: "publish", topic: topicName, payload })).position;
+    textAs(topicName, "topic");
+    return (await this.#request(`{"type":"publish","topic":${json(topicName, "topic")},"payload":${json(payload, "payload")}}`)).position;
   }
 
   /** Append records to a dataset; resolves with counts once they are durable. */
   async records(dataset, records) {
-    const { accepted, rejected } = await this.#request({ type: "records", dataset, records });
+    textAs(dataset, "dataset");
+    must(Array.isArray(records), "an array of records", "records");
+    const rows = records.map((record) => json(record, "record")).join(",");
+    const { accepted, rejected } = await this.#request(`{"type":"records","dataset":${json(dataset, "dataset")},"records":[${rows}]}`);
     return { accepted, rejected };
   }
 
   /** Every subscription that the user has, those of other sessions included. */
   async held() {
-    return (await this.#request({ type: "list" })).subscriptions;
+    return (await this.#request('{"type":"list"}')).subscriptions;
   }
 
   /** Show another token on the connection there is, and from now on. */
   async refresh(token) {
+    textAs(token, "token");
     if (typeof this.#options.token !== "function") this.#options.token = token;
     await this.#renewed(token);
   }
@@ -794,11 +803,12 @@ class Session {
       this.#acked.set(stream, taken);
       positions[stream] = taken;
     }
-    if (Object.keys(positions).length) this.#transmit(this.#current, { type: "ack", positions });
+    if (Object.keys(positions).length) this.#transmit(this.#current, JSON.stringify({ type: "ack", positions }));
   }
 
   // --- sending --------------------------------------------------------------------------------------------------------
 
+  /** `message` is text already, since whatever cannot be said is the caller's concern, and not that of the link. */
   #request(message) {
     this.#checkOpen();
     const { maxRequests } = this.#settings;
@@ -829,11 +839,12 @@ class Session {
   #send(link, asked, message) {
     this.#number += 1;
     link.asked.set(this.#number, asked);
-    this.#transmit(link, { ...message, request: this.#number });
+    const text = typeof message === "string" ? message : JSON.stringify(message);
+    this.#transmit(link, `${text.slice(0, -1)},"request":${this.#number}}`);
   }
 
-  #transmit(link, message) {
-    if (link.socket.readyState === 1) link.socket.send(JSON.stringify(message));
+  #transmit(link, text) {
+    if (link.socket.readyState === 1) link.socket.send(text);
   }
 
   // --- the end ----------------------------------------------------------------------------------------------------------
@@ -945,8 +956,43 @@ const CHECKS = {
   pong: numbered,
 };
 
-function must(holds, expected) {
-  if (!holds) throw new TocsinError("bad-argument", `message: expected ${expected}`);
+function must(holds, expected, name = "message") {
+  if (!holds) throw new TocsinError("bad-argument", `${name}: expected ${expected}`);
+}
+
+// --- what the application hands over: looked at before anything is held or sent, since it must not cost the session ---
+
+const textAs = (value, name) => must(typeof value === "string", "a text", name);
+const positionAs = (value) => must(typeof value === "string" && value.length <= MAX_POSITION, `a text of at most ${MAX_POSITION} characters`, "position");
+
+/** A value as JSON; refuses one that has none, such as NaN and infinity, for which JSON.stringify writes null. */
+function json(value, name) {
+  let text;
+  try {
+    text = JSON.stringify(value);
+    if (/null|\\ud/.test(text)) JSON.stringify(value, whole);
+  } catch (problem) {
+    must(false, `a value that JSON can hold (${problem.message})`, name);
+  }
+  must(text !== undefined, "a value that JSON can hold", name);
+  return text;
+}
+
+function whole(key, value) {
+  encodeURIComponent(`${key} ${typeof value === "string" ? value : ""}`); // throws at half a surrogate pair
+  if (typeof value === "number" && !Number.isFinite(value)) throw new RangeError(`${value} is none`);
+  return value;
+}
+
+/** A subscription as a broker will read it, whatever becomes of `target` later. */
+function wanted(id, target, position) {
+  const { kind, name, arguments: args = [], ...others } = JSON.parse(json(target, "target")) ?? {};
+  const isKnown = (kind === "topic" && !args.length) || (kind === "channel" && args !== null && typeof args === "object");
+  must(isKnown && typeof name === "string" && !Object.keys(others).length, "what channel() or topic() gives", "target");
+  if (id) textAs(id, "id");
+  if (position !== null) positionAs(position);
+  const asked = kind === "topic" ? topic(name) : channel(name, args);
+  return { id: id || defaultId(asked), target: asked };
 }
 
 const order = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
