@@ -765,6 +765,30 @@ async def test_what_cannot_be_said_is_refused_to_its_caller_alone(world: World, 
     assert await world.client.items(1) == [("1", "1")]
 
 
+@pytest.mark.parametrize("size", [870, 1100], ids=["of a length that is allowed", "that is too long"])
+@pytest.mark.parametrize("what", ["publish", "records", "subscribe"])
+@story
+async def test_a_message_is_not_sent_where_its_broker_would_not_take_it(world: World, what: str, size: int) -> None:
+    begun = asyncio.create_task(world.begin())
+    peer = await world.a.peer()
+    await peer.welcome(max_message_bytes=1000)
+    await begun
+    arguments: dict[str, dict[str, Any]] = {
+        "publish": {"topic": "t", "payload": "é" * (size // 2)},
+        "records": {"dataset": "Places", "records": ["x" * (size - 10)]},
+        "subscribe": {"id": "n", "target": {"kind": "channel", "name": "Near", "arguments": ["x" * (size - 30)]}},
+    }
+    asked = asyncio.create_task(world.client.ask(what, **arguments[what]))
+    if size < 1000:
+        assert (await peer.next())["type"] == what
+        asked.cancel()
+        return
+    with pytest.raises(Refused) as refused:
+        await asked
+    assert refused.value.code == "limit-exceeded"
+    await arrived(world, peer)
+
+
 @story
 async def test_a_request_whose_connection_breaks_is_uncertain(world: World) -> None:
     peer = await world.connect()

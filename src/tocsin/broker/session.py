@@ -262,6 +262,7 @@ class Session:
                 self.core.settings.ping,
                 standings,
                 stood.refused,
+                self.core.settings.max_message_bytes,
             )
         )
         return stood

@@ -11,8 +11,10 @@ from tocsin.protocol import client_actions as do
 from tocsin.protocol import messages
 from tocsin.protocol.client_actions import Action
 from tocsin.protocol.client_link import Asked, Link
+from tocsin.protocol.codec import encoded
 
 Make = Callable[[int], messages.FromClient]
+_LONGEST_NUMBER = 10**12
 
 
 class Requests:
@@ -22,14 +24,22 @@ class Requests:
         self._out, self._most = out, most
         self._waiting: deque[tuple[Any, Make]] = deque()  # that no link has taken yet
         self._numbers = 0
+        self.max_bytes: int | None = None  # of a message, as the last broker told; a longer one would end the session
 
     def enqueue(self, key: Any, make: Make, link: Link | None) -> None:
-        """Ask on ``link``, or as soon as there is one; LimitExceeded where too many wait."""
+        """Ask on ``link``, or as soon as there is one; LimitExceeded where too many wait, or it is too long."""
         if len(self._waiting) + (len(link.asked) if link else 0) >= self._most:
             raise LimitExceeded("requests under way", self._most)
+        self.check_size(make)
         self._waiting.append((key, make))
         if link is not None:
             self.send_waiting(link)
+
+    def check_size(self, make: Make) -> None:
+        if self.max_bytes is not None:
+            size = len(encoded(make(_LONGEST_NUMBER)))
+            if size > self.max_bytes:
+                raise LimitExceeded("bytes of a message", self.max_bytes, size)
 
     def send_waiting(self, link: Link) -> None:
         while self._waiting:

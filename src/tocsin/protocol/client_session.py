@@ -103,6 +103,7 @@ class ClientSession:
     ) -> list[Action]:
         """Answered with the Standing; then items can be taken."""
         self._check_open()
+        self._requests.check_size(lambda n: messages.Subscribe(n, subscription, target, position))
         self._subscriptions.add(key, subscription, target, position, self._current)
         return self._actions()
 
@@ -247,6 +248,7 @@ class ClientSession:
             self._drop(now, link, NORMAL, "the destination cannot serve every subscription now")
             return
         link.ping_s, link.ping_at, link.was_ready_at = message.ping_s, now + message.ping_s, now
+        self._requests.max_bytes = message.max_message_bytes
         self._back.welcomed()
         self._subscriptions.stand(link, message.subscriptions, asked.key)
         for refusal in message.refused:

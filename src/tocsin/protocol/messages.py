@@ -162,7 +162,9 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Welcome(_Message, frozen=True, tag="welcome"):
-    """The answer to ``login``. A client that says nothing for several times ``ping_s`` is closed."""
+    """The answer to ``login``. A client that says nothing for several times ``ping_s`` is closed, as is one that sends
+    a message of more than ``max_message_bytes``.
+    """
 
     request: int
     user: str
@@ -171,6 +173,7 @@ class Welcome(_Message, frozen=True, tag="welcome"):
     ping_s: float
     subscriptions: Sequence[Standing]
     refused: Sequence[Refusal] = ()
+    max_message_bytes: int | None = None
 
 
 class Subscribed(_Message, frozen=True, tag="subscribed"):

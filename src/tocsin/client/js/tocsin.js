@@ -41,6 +41,7 @@ const TOO_BIG = 4402;
 const SILENT = 4002;
 const MAX_HOLES = 10_000;
 const MAX_POSITION = 64;
+const NUMBERED = 24; // bytes that a request's number adds, at most
 const PASSING = new Set(["unavailable", "limit-exceeded", "internal"]); // refusals that another try may overcome
 
 const comesBack = (code) => !(code >= 4400 && code < 4500);
@@ -279,6 +280,7 @@ class Session {
   #isOver = false;
   #error = null;
   #number = 0;
+  #maxBytes = Infinity; // of a message, as the last broker told; a longer one would end the session
   #problem = "no answer";
   #first = null;
   #closed = null;
@@ -310,6 +312,7 @@ class Session {
     ({ id } = asked);
     if (this.#subscriptions.has(id)) throw new TocsinError("already-exists", `subscription '${id}' exists already`);
     const start = position ?? this._imported[id] ?? null;
+    this.#checkSize(JSON.stringify({ type: "subscribe", ...asked, position: start }));
     delete this._imported[id];
     const subscription = new Subscription(this, id, asked.target, new Inbox(id, this.#settings, start));
     this.#subscriptions.set(id, subscription);
@@ -581,6 +584,7 @@ class Session {
     }
     link.readyAt = Date.now();
     link.pingMs = message.ping_s * 1000;
+    this.#maxBytes = message.max_message_bytes ?? Infinity;
     this.#wasRenewed = false;
     for (const standing of message.subscriptions) this.#stands(link, standing, asked.named);
     for (const { id, code, detail } of refused) this.#refused(id, asked.named, new TocsinError(code, detail));
@@ -815,10 +819,17 @@ class Session {
     if (this.#waiting.length + (this.#current?.asked.size ?? 0) >= maxRequests) {
       throw new TocsinError("limit-exceeded", `requests under way: at most ${maxRequests}`);
     }
+    this.#checkSize(message);
     return new Promise((resolve, reject) => {
       this.#waiting.push({ asked: { kind: "request", resolve, reject }, message });
       this.#sendWaiting();
     });
+  }
+
+  #checkSize(text) {
+    if (text.length * 3 + NUMBERED <= this.#maxBytes) return; // no character takes more bytes
+    const size = new TextEncoder().encode(text).length + NUMBERED;
+    if (size > this.#maxBytes) throw new TocsinError("limit-exceeded", `bytes of a message: at most ${this.#maxBytes}, got ${size}`);
   }
 
   #sendWaiting() {
@@ -922,6 +933,7 @@ const CHECKS = {
     text(message.user, "user");
     text(message.broker, "broker");
     number(message.ping_s, "ping_s");
+    number(message.max_message_bytes ?? 0, "max_message_bytes");
     list(message.subscriptions, "subscriptions");
     message.subscriptions.forEach(standing);
     list(message.refused ?? [], "refused");
