@@ -68,13 +68,15 @@ def up(
 
 
 def _addresses(resolved: Resolved, brokers: int, has_dashboard: bool) -> Addresses:
-    """The ports that are configured; else the usual ones, or others where those are taken. Hosts likewise, else the
-    cluster's."""
+    """The ports that are configured, if they are free; else the usual ones, or others where those are taken.
+
+    Hosts are the configured ones, else the cluster's.
+    """
     config, names = resolved.config, broker_names(brokers)
     usual = [config.cluster.port, config.coordinator.port, config.dashboard.port, *_ports(config.broker.port, brokers)]
     sections = ["cluster", "coordinator", "dashboard", *["broker"] * brokers]
-    free = zip(sections, usual, free_ports(usual, config.cluster.host), strict=True)
-    chosen = [wished if _is_set(resolved, section) else found for section, wished, found in free]
+    needed = [_is_set(resolved, section) and (has_dashboard or section != DASHBOARD) for section in sections]
+    chosen = free_ports(usual, config.cluster.host, needed=needed)
     ports = dict(zip(names, chosen[3:], strict=True))
     board = chosen[2] if has_dashboard else None
     hosts = {one: getattr(config, one).host for one in sections if f"{one}.host" in resolved.sources}

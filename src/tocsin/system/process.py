@@ -84,6 +84,7 @@ class Process:
                 raise Unavailable(f"the {self.name} was not ready after {timeout_s:.0f} s{hint}{self._last_words()}")
             on_wait(waited)
             time.sleep(_POLL_S)
+        self.check()  # it may be a stranger who answers there
 
     def check(self) -> None:
         """Raise if it is gone."""

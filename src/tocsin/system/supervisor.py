@@ -65,6 +65,8 @@ class Supervisor:
                 waiting = [self._start(part) for part in stage]
                 for process in waiting:
                     self._await(process, timeout_s)
+            for life in self._lives.values():
+                life.process.check()
         except BaseException:
             self.stop()
             raise

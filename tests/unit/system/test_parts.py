@@ -1,9 +1,11 @@
 """Which programs make a system, and what they are told."""
 
+import socket
 from pathlib import Path
 
 import pytest
 
+from tocsin.errors import Unavailable
 from tocsin.system.backoff import Backoff
 from tocsin.system.parts import Addresses, broker_names, parts_of
 from tocsin.system.ports import free_port, free_ports
@@ -81,6 +83,26 @@ def test_a_wished_port_is_given_where_it_is_free_and_never_twice():
     first, second = free_ports([wished, wished])
     assert first == wished
     assert second != wished
+
+
+def test_a_port_that_is_needed_is_given_before_one_that_is_only_wished():
+    wished = free_port()
+    first, second = free_ports([wished, wished], needed=[False, True])
+    assert first != wished
+    assert second == wished
+
+
+def test_a_port_that_is_needed_and_taken_is_refused():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(Unavailable, match=f"cannot listen at 127.0.0.1, port {port}: Address already in use"):
+            free_ports([0, port], needed=[False, True])
+
+
+@pytest.mark.parametrize("host", ["\u00e9..", "192.0.2.1"], ids=["is no name", "is none of ours"])
+def test_a_host_at_which_nobody_can_listen_is_refused(host):
+    with pytest.raises(Unavailable, match="cannot listen at"):
+        free_ports([0], host)
 
 
 @pytest.mark.parametrize(

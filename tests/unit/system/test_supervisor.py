@@ -5,6 +5,8 @@ import signal
 import sys
 import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -30,6 +32,15 @@ server = http.server.HTTPServer(("127.0.0.1", port), Handler)
 print("hello from", kind, flush=True)
 server.serve_forever()
 """
+
+
+class Ready(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
 
 
 class Heard:
@@ -77,6 +88,19 @@ def test_one_that_cannot_start_stops_the_others(system):
     with pytest.raises(Unavailable, match="the broker_1 ended with code 3"):
         supervisor.start(30)
     assert [part for part, what, _ in heard.events if what == "stopped"] == ["broker_1", "coordinator", "cluster"]
+
+
+def test_one_whose_place_a_stranger_has_is_not_taken_for_ready(system):
+    supervisor, heard = system()
+    stranger = ThreadingHTTPServer(("127.0.0.1", urlsplit(supervisor._parts["cluster"].url).port), Ready)
+    threading.Thread(target=stranger.serve_forever, args=(0.01,), daemon=True).start()
+    try:
+        with pytest.raises(Unavailable, match="the cluster ended with code 1"):
+            supervisor.start(30)
+    finally:
+        stranger.shutdown()
+        stranger.server_close()
+    assert ("broker_1", "stopped", False) in heard.events
 
 
 def watch(supervisor):
