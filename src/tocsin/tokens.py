@@ -145,9 +145,12 @@ def check_capability(capability: Any, *, known_only: bool = True) -> Capability:
 
 def ensure_secret(path: Path) -> bytes:
     """The secret in ``path``; made first where there is none, readable by its owner only."""
-    if not path.exists():
-        path.parent.mkdir(0o700, parents=True, exist_ok=True)
-        _create_secret(path)
+    try:
+        if not path.exists():
+            path.parent.mkdir(0o700, parents=True, exist_ok=True)
+            _create_secret(path)
+    except OSError as error:
+        raise Unavailable(f"the secret file {path} cannot be made: {error.strerror}") from None
     return read_secret(path)
 
 

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from tocsin.cli.options import ConfigFile, DataDir, Sets, settings
 from tocsin.config import Resolved
+from tocsin.errors import BadArgument
 from tocsin.system.backoff import Backoff
 from tocsin.system.parts import DASHBOARD, ORIGINS, Addresses, broker_names, parts_of
 from tocsin.system.ports import free_ports
@@ -22,6 +23,7 @@ from tocsin.system.supervisor import Supervisor
 from tocsin.system.view import JsonView, TextView
 from tocsin.tokens import ensure_secret, read_secret
 
+MAX_PORT = 65535
 DRAIN = "3s"  # when all brokers stop together, there is nobody to send subscribers to
 
 
@@ -85,6 +87,8 @@ def _addresses(resolved: Resolved, brokers: int, has_dashboard: bool) -> Address
 
 def _ports(first: int, count: int) -> list[int]:
     """One after the other from the first on; any, where that is 0."""
+    if first + count - 1 > MAX_PORT:
+        raise BadArgument("broker.port", f"at most {MAX_PORT - count + 1}, since {count} brokers take one each", first)
     return [first + number if first else 0 for number in range(count)]
 
 

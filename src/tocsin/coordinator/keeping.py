@@ -7,7 +7,6 @@ from tocsin.coordinator.events import PlacementAsked, SubscriptionEnded, Subscri
 from tocsin.coordinator.moves import MoveState
 from tocsin.coordinator.moving import Moving
 from tocsin.coordinator.placing import Placing
-from tocsin.coordinator.telling import Did, Told
 from tocsin.coordinator.users import User
 from tocsin.coordinator.world import World
 from tocsin.errors import LimitExceeded, NotFound
@@ -126,7 +125,7 @@ class Keeping:
 
     def _may_hold(self, user: User, broker: str, version: int, by: str | None) -> bool:
         """Whether what ``by`` says has ended may be held by ``broker`` all the same, or will be."""
-        return by != broker or self._world.telling.awaits(Told(broker, Did.ADOPT, user.name, version))
+        return by != broker or not self._world.has_adopted(user.name, broker, version)
 
     def take(self, kept: Kept, broker: str) -> None:
         """What a broker kept while it could not ask; one too many is dropped there as well as here."""

@@ -14,7 +14,7 @@ def listening(host: str, port: int) -> socket.socket:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((host, port))
-    except OSError as error:
+    except (OSError, TypeError, UnicodeError) as error:  # the latter two of a host that is no name
         sock.close()
-        raise Unavailable(f"cannot listen at {host}, port {port}: {error.strerror or error}") from None
+        raise Unavailable(f"cannot listen at {host}, port {port}: {getattr(error, 'strerror', '') or error}") from None
     return sock
