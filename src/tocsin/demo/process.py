@@ -17,12 +17,13 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
 
 from tocsin.errors import Unavailable
-from tocsin.system.parts import Addresses, Part, broker_names, parts_of
+from tocsin.system.parts import DASHBOARD, ORIGINS, Addresses, Part, broker_names, parts_of
 from tocsin.system.ports import LOOPBACK, free_ports
 from tocsin.system.process import PROGRAM, Process, stop_all, without_settings
 
@@ -42,10 +43,12 @@ class ClusterProcess(Process):
     def __init__(self, root: Path, command: Sequence[str] = COMMAND, brokers: int = BROKERS) -> None:
         make_fresh(root)
         self.root, self.config_path = root, root / "tocsin.toml"
-        ports = free_ports([0] * (brokers + 2) + [DASHBOARD_PORT])
-        named = dict(zip(broker_names(brokers), ports[2:-1], strict=True))
-        self.addresses = Addresses(ports[0], ports[1], named, dashboard=ports[-1] if has_dashboard() else None)
-        self.config_path.write_text(_settings(root / "data", self.addresses))
+        cluster, coordinator, spare, *others, usual = free_ports([0] * (brokers + 3) + [DASHBOARD_PORT])
+        named = dict(zip(broker_names(brokers), others, strict=True))
+        self.addresses = Addresses(cluster, coordinator, named, dashboard=usual if has_dashboard() else None)
+        self.spare = replace(self.addresses, dashboard=spare if has_dashboard() else None)
+        origins = [*self.addresses.origins, *self.spare.origins]
+        self.config_path.write_text(_settings(root / "data", self.addresses, origins))
         super().__init__(
             "cluster",
             [*command, "--config", str(self.config_path)],
@@ -56,19 +59,20 @@ class ClusterProcess(Process):
 
 
 class Servers:
-    """Coordinator and brokers around a cluster that is ready."""
+    """Coordinator, brokers and dashboard around a cluster that is ready."""
 
-    def __init__(self, cluster: ClusterProcess) -> None:
+    def __init__(self, cluster: ClusterProcess, program: Sequence[str] = PROGRAM) -> None:
         self.coordinator_url = cluster.addresses.coordinator_url
-        self._cluster = cluster
+        self._cluster, self._program = cluster, program
         self.dashboard_url = cluster.addresses.dashboard_url
-        self._parts = parts_of(cluster.root / "data", cluster.addresses, {"broker.drain_timeout": "1s"})[1:]
+        self._parts = self._parts_at(cluster.addresses)
         self._processes: list[Process] = []
 
     def start(self, on_wait: Callable[[float], None]) -> None:
         for _, stage in groupby(self._parts, key=lambda part: part.stage):
-            for process in [self._start(part) for part in stage]:
+            for process in [self._start(self._with_a_port(part)) for part in stage]:
                 process.wait_ready(on_wait, START_S)
+        self.check()
 
     @property
     def pids(self) -> list[int]:
@@ -83,9 +87,21 @@ class Servers:
         """Those who started last end first, the cluster after them."""
         stop_all([*reversed(self._processes), self._cluster])
 
+    def _parts_at(self, addresses: Addresses) -> list[Part]:
+        told = {"broker.drain_timeout": "1s", ORIGINS: " ".join(self._cluster.spare.origins)}
+        return parts_of(self._cluster.root / "data", addresses, told)[1:]
+
+    def _with_a_port(self, part: Part) -> Part:
+        """The dashboard's usual port is one that others wish for, too, and Spark took its time to start."""
+        wished = self._cluster.addresses.dashboard
+        if part.kind != DASHBOARD or wished is None or free_ports([wished]) == [wished]:
+            return part
+        self.dashboard_url = self._cluster.spare.dashboard_url
+        return self._parts_at(self._cluster.spare)[-1]
+
     def _start(self, part: Part) -> Process:
         log = self._cluster.root / f"{part.name}.log"
-        command = part.command(self._cluster.config_path)
+        command = part.command(self._cluster.config_path, self._program)
         process = Process(part.name, command, part.url, log=log, environ=without_settings(os.environ))
         self._processes.append(process)
         return process
@@ -124,7 +140,7 @@ def _holder(lock: Path) -> str | None:
     return None
 
 
-def _settings(data: Path, addresses: Addresses) -> str:
+def _settings(data: Path, addresses: Addresses, origins: Sequence[str]) -> str:
     return (
         "[cluster]\n"
         f"data_dir = {json.dumps(str(data.absolute()))}\n"
@@ -133,5 +149,5 @@ def _settings(data: Path, addresses: Addresses) -> str:
         'driver_memory = "1g"\n'
         f'[client]\ncoordinator = "{addresses.coordinator_url}"\n'
         'command_timeout = "10m"\n'  # a busy machine is no reason to give up
-        f'[http]\nallowed_origins = "{" ".join(addresses.origins)}"\n'
+        f'[http]\nallowed_origins = "{" ".join(origins)}"\n'
     )

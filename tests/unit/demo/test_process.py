@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import socket
 import sys
 import tomllib
 
@@ -9,7 +10,7 @@ import httpx
 import pytest
 
 from tocsin.config import Client, load
-from tocsin.demo.process import ClusterProcess, make_fresh
+from tocsin.demo.process import ClusterProcess, Servers, make_fresh
 from tocsin.errors import Unavailable
 
 SERVES = """
@@ -21,6 +22,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(200); self.end_headers()
         self.wfile.write(",".join(n for n in os.environ if n.startswith("TOCSIN_")).encode())
 http.server.HTTPServer((cluster["host"], cluster["port"]), Handler).serve_forever()
+"""
+
+
+ANY = """
+import http.server, sys
+kind = sys.argv[1]
+port = next(int(a.split("=")[2]) for a in sys.argv if a.startswith(f"--set={kind}.port="))
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200); self.end_headers(); self.wfile.write(kind.encode())
+http.server.HTTPServer(("127.0.0.1", port), Handler).serve_forever()
 """
 
 
@@ -86,6 +98,23 @@ def test_its_settings_are_a_configuration(started):
     assert str(settings.cluster.port) in process.url
     assert settings.client.command_timeout == 10 * Client().command_timeout
     assert tomllib.loads(process.config_path.read_text())["cluster"]["host"] == "127.0.0.1"
+
+
+def test_a_dashboard_whose_port_is_taken_while_spark_starts_gets_another(started, monkeypatch):
+    monkeypatch.setattr("tocsin.demo.process.has_dashboard", lambda: True)
+    monkeypatch.setattr("tocsin.demo.process.DASHBOARD_PORT", 0)
+    process = started(SERVES.format(deaf=False))
+    taken = process.addresses.dashboard
+    servers = Servers(process, python(ANY))
+    with socket.create_server(("127.0.0.1", taken)):
+        try:
+            servers.start(lambda waited: None)
+            assert httpx.get(f"{servers.dashboard_url}/readyz").text == "dashboard"
+        finally:
+            servers.stop()
+    assert servers.dashboard_url != process.addresses.dashboard_url
+    allowed = load(process.config_path).http.allowed_origins.split()
+    assert {servers.dashboard_url, process.addresses.dashboard_url} <= set(allowed)
 
 
 def test_an_earlier_demonstration_makes_room(tmp_path):
