@@ -345,6 +345,28 @@ async def test_after_these_codes_the_session_is_over(world: World, code: int) ->
     assert world.a.connections == 1
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"coordinator": "nonsense"},
+        {"coordinator": "ftp://x"},
+        {"coordinator": "http://"},
+        {"coordinator": "http://127.0.0.1:99999"},
+        {"coordinator": "http://[::1"},
+        {"coordinator": 5},
+        {"broker": "nonsense"},
+        {"token": 5},
+    ],
+    ids=str,
+)
+@story
+async def test_what_nobody_could_connect_with_is_refused_at_once(world: World, options: dict[str, Any]) -> None:
+    with pytest.raises(Refused) as refused:
+        await world.begin(**options)
+    assert refused.value.code == "bad-argument"
+    assert next(iter(options)) in refused.value.detail
+
+
 @story
 async def test_a_first_login_that_is_refused_is_an_error(world: World) -> None:
     asked = asyncio.create_task(world.begin(token="bad"))

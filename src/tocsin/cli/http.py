@@ -6,7 +6,6 @@ Errors that the cluster reports are told by their ``detail``.
 
 from __future__ import annotations
 
-import re
 import ssl
 import time
 from collections.abc import Callable
@@ -17,15 +16,14 @@ from urllib.parse import quote
 import httpx
 
 from tocsin.cli.local import local_token, own_cluster
-from tocsin.config import Config
-from tocsin.errors import BadArgument, TocsinError, Unavailable
+from tocsin.config import Config, check_address
+from tocsin.errors import TocsinError, Unavailable
 from tocsin.tls import trusting
 
 MAX_ATTEMPTS = 8
 _RETRIED = (429, 503)
 _ADVICE = "name the cluster's data directory with --data-dir, or give a token with --token or TOCSIN_TOKEN"
 _NAMED = {"cluster": "--url", "coordinator": "--coordinator"}
-_ADDRESS = re.compile(r"https?://[^/\s]", re.IGNORECASE)
 
 
 class ClusterProblem(TocsinError):
@@ -127,11 +125,6 @@ def connect(config: Config, url: str | None, token: str | None) -> ClusterClient
 def trusted(config: Config) -> ssl.SSLContext | None:
     """The authorities that commands trust."""
     return trusting("http.ca_file", config.http.ca_file)
-
-
-def check_address(option: str, url: str, example: str) -> None:
-    if not _ADDRESS.match(url):
-        raise BadArgument(option, f"a URL such as {example}", url)
 
 
 def may_pass(problem: TocsinError) -> bool:

@@ -18,7 +18,7 @@ import typer
 
 from tocsin.cli.local import local_token, own_coordinator
 from tocsin.cli.options import token_option
-from tocsin.config import Config
+from tocsin.config import Config, check_address
 from tocsin.errors import Unavailable
 
 CoordinatorUrl = Annotated[
@@ -63,6 +63,9 @@ def session_options(
         coordinator, broker = config.client.coordinator or None, config.client.broker or None
     if coordinator is None and broker is None:
         coordinator, broker = (kept.coordinator, kept.broker) if kept else (own_coordinator(config), None)
+    for option, given in (("--coordinator", coordinator), ("--broker", broker)):
+        if given:
+            check_address(option, given, own_coordinator(config))
     url = coordinator or broker or ""
     shown: str | Callable[[], str] | None = token
     if token is None and user is None and kept and url in (kept.coordinator, kept.broker):

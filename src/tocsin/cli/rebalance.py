@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from tocsin.cli.http import ClusterClient, check_address, trusted
+from tocsin.cli.http import ClusterClient, trusted
 from tocsin.cli.local import local_token, own_coordinator
 from tocsin.cli.options import ConfigFile, DataDir, Json, Sets, Token, settings
 from tocsin.cli.output import note, print_json, print_table
 from tocsin.cli.people import CoordinatorUrl
-from tocsin.config import Config
+from tocsin.config import Config, check_address
 from tocsin.errors import BadArgument
 from tocsin.units import counted
 

@@ -17,6 +17,8 @@ TokenSource = str | Callable[[], str | Awaitable[str]] | None
 
 class Credentials:
     def __init__(self, source: TokenSource) -> None:
+        if not (source is None or isinstance(source, str) or callable(source)):
+            raise BadArgument("token", "a text, or a function that gives one", source)
         self._source = source
 
     @property

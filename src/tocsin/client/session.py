@@ -16,7 +16,7 @@ from tocsin.client.placing import PlacementRefused, place
 from tocsin.client.subscription import Subscription
 from tocsin.client.wire import Wire
 from tocsin.client.wishes import topic
-from tocsin.config import Client
+from tocsin.config import Client, check_address
 from tocsin.errors import BadArgument, TocsinError, Unavailable
 from tocsin.protocol import client_actions as do
 from tocsin.protocol import messages
@@ -55,6 +55,10 @@ def connect(
     where = (coordinator or chosen.coordinator or None, broker or chosen.broker or None)
     if where == (None, None):
         raise BadArgument("connect", "the address of a coordinator or of a broker", None)
+    if where[0] is not None:
+        check_address("coordinator", where[0], "http://127.0.0.1:8440")
+    if where[1] is not None:
+        check_address("broker", where[1], "http://127.0.0.1:8430", ("http", "https", "ws", "wss"))
     return Session(where, Credentials(token), user, location, positions_of(positions), chosen, session, tap)
 
 

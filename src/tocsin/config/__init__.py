@@ -8,7 +8,7 @@ system.
 
 from __future__ import annotations
 
-from tocsin.config.addresses import own_url, url_of
+from tocsin.config.addresses import check_address, own_url, url_of
 from tocsin.config.broker import Broker
 from tocsin.config.channels import Channels
 from tocsin.config.checks import is_loopback, page_origins
@@ -39,6 +39,7 @@ __all__ = [
     "Select",
     "Statements",
     "Upstream",
+    "check_address",
     "is_loopback",
     "load",
     "own_url",

@@ -288,6 +288,9 @@ class Session {
   constructor(options) {
     const { coordinator = null, broker = null, positions = {}, settings = {}, session } = options;
     if (!coordinator && !broker) throw new TocsinError("bad-argument", "expected the address of a coordinator or of a broker");
+    if (coordinator) address(coordinator, "coordinator");
+    if (broker) address(broker, "broker");
+    must(["string", "function"].includes(typeof (options.token ?? "")), "a text, or a function that gives one", "token");
     const unknown = Object.keys(settings).filter((name) => !(name in DEFAULTS));
     if (unknown.length) throw new TocsinError("bad-argument", `unknown settings: ${unknown.join(", ")}`);
     this.#options = { WebSocket: globalThis.WebSocket, fetch: globalThis.fetch, random: Math.random, ...options };
@@ -976,6 +979,17 @@ function must(holds, expected, name = "message") {
 
 const textAs = (value, name) => must(typeof value === "string", "a text", name);
 const positionAs = (value) => must(typeof value === "string" && value.length <= MAX_POSITION, `a text of at most ${MAX_POSITION} characters`, "position");
+
+/** In a page it may be relative to that. */
+function address(value, name) {
+  let protocol = "";
+  try {
+    ({ protocol } = new URL(value, globalThis.location?.href));
+  } catch {
+    // told below
+  }
+  must(typeof value === "string" && /^(http|ws)s?:$/.test(protocol), `a URL such as http://127.0.0.1:8440, got '${value}'`, name);
+}
 
 /** A value as JSON; refuses one that has none, such as NaN and infinity, for which JSON.stringify writes null. */
 function json(value, name) {
