@@ -65,6 +65,8 @@ class Session:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._loop is None:
+            return
         try:
             self.run(self._session.close())
         finally:
