@@ -419,11 +419,16 @@ async def test_while_the_coordinator_is_away_the_last_broker_is_tried(world: Wor
     await resumed(await world.a.peer())
 
 
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [(401, "unauthenticated"), (403, "unauthenticated"), (404, "placement-refused"), (422, "placement-refused")],
+)
 @story
-async def test_a_coordinator_that_refuses_the_user_ends_it(world: World) -> None:
-    world.coordinator.place = 401
-    with pytest.raises(Refused, match="scripted 401"):
+async def test_a_coordinator_that_refuses_the_user_ends_it(world: World, status: int, code: str) -> None:
+    world.coordinator.place = status
+    with pytest.raises(Refused, match=f"scripted {status}") as refused:
         await world.begin(coordinator=world.coordinator.url, user="ann")
+    assert refused.value.code == code
 
 
 @story

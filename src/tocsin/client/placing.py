@@ -9,10 +9,11 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from tocsin.errors import TocsinError, Unavailable
+from tocsin.errors import TocsinError, Unauthenticated, Unavailable
 from tocsin.protocol.coordination import Placement, PlacementRequest
 
 _PASSING = (408, 425, 429)
+_OF_THE_TOKEN = (401, 403)
 
 
 class PlacementRefused(TocsinError):
@@ -29,7 +30,7 @@ async def place(
     timeout_s: float,
     tls: ssl.SSLContext | None = None,
 ) -> Placement:
-    """Where ``user`` belongs; PlacementRefused, or Unavailable where trying again may help."""
+    """Where ``user`` belongs; Unauthenticated, PlacementRefused, or Unavailable where trying again may help."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     body = msgspec.json.encode(PlacementRequest(location))
     path = f"{coordinator.rstrip('/')}/users/{quote(user, safe='')}/placement"
@@ -53,6 +54,8 @@ def _public_authorities() -> ssl.SSLContext:
 
 
 def _read(answer: httpx.Response, coordinator: str) -> Placement:
+    if answer.status_code in _OF_THE_TOKEN:
+        raise Unauthenticated(_detail(answer, coordinator))
     if answer.is_client_error and answer.status_code not in _PASSING:
         raise PlacementRefused(_detail(answer, coordinator))
     if not answer.is_success:

@@ -17,7 +17,7 @@ from tocsin.client.subscription import Subscription
 from tocsin.client.wire import Wire
 from tocsin.client.wishes import topic
 from tocsin.config import Client, check_address
-from tocsin.errors import BadArgument, TocsinError, Unavailable
+from tocsin.errors import BadArgument, TocsinError, Unauthenticated, Unavailable
 from tocsin.protocol import client_actions as do
 from tocsin.protocol import messages
 from tocsin.protocol.client_actions import Action
@@ -300,11 +300,11 @@ class Session:
             token = await self._credentials.token()
             user = self.user or subject(token)
             if user is None:
-                raise PlacementRefused("the token does not name its user; give one with user=")
+                raise Unauthenticated("the token does not name its user; give one with user=")
             assert self._coordinator is not None
             found = await place(self._coordinator, user, token, self._location, self._settings.login_timeout, self._tls)
-        except PlacementRefused as problem:
-            self._do(self._core.not_located(self._now(), str(problem), is_final=True))
+        except (PlacementRefused, Unauthenticated) as problem:
+            self._do(self._core.not_located(self._now(), str(problem), final=problem))
         except Exception as problem:
             self._do(self._core.not_located(self._now(), str(problem)))
         else:

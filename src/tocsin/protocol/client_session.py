@@ -166,14 +166,14 @@ class ClientSession:
             self._open(now, url, ticket)
         return self._actions()
 
-    def not_located(self, now: float, problem: str, *, is_final: bool = False) -> list[Action]:
-        """The coordinator did not answer; then the last broker is tried. Or it refused the user (``is_final``)."""
+    def not_located(self, now: float, problem: str, *, final: TocsinError | None = None) -> list[Action]:
+        """The coordinator did not answer; then the last broker is tried. Or it refused the user (``final``)."""
         self.problem = problem
         if self._is_over or self._coming or self._current:
             pass
-        elif is_final and not self._back.may_renew():
-            self._end(Unauthenticated(problem))
-        elif self._back.url is not None and not is_final:
+        elif final and not (isinstance(final, Unauthenticated) and self._back.may_renew()):
+            self._end(final)
+        elif self._back.url is not None and not final:
             self._open(now, self._back.url, None)
         else:
             self._back.plan(now, self._back.pause_s(), asks=True)

@@ -18,7 +18,7 @@ from tocsin.client.credentials import Credentials, claims, lasts_s, subject
 from tocsin.client.placing import PlacementRefused, _read, place
 from tocsin.client.wire import socket_url
 from tocsin.config import Client
-from tocsin.errors import BadArgument, Unavailable
+from tocsin.errors import BadArgument, Unauthenticated, Unavailable
 from tocsin.tokens import mint
 
 SECRET = b"a secret of more than thirty-two bytes"
@@ -112,7 +112,7 @@ def test_where_a_brokers_socket_is(url: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("status", "content", "error"),
     [
-        (401, b'{"detail": "expired"}', PlacementRefused),
+        (401, b'{"detail": "expired"}', Unauthenticated),
         (404, b"<html>", PlacementRefused),
         (429, b"{}", Unavailable),
         (503, b"[]", Unavailable),

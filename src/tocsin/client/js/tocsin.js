@@ -431,8 +431,9 @@ class Session {
   #notLocated(problem) {
     if (this.#isOver || this.#coming || this.#current) return;
     this.#problem = problem.message;
-    const isFinal = problem.code === "unauthenticated";
-    if (isFinal && !this.#mayRenew(BAD_TOKEN)) this.#end(problem);
+    const isOfTheToken = problem.code === "unauthenticated";
+    const isFinal = isOfTheToken || problem.code === "placement-refused";
+    if (isFinal && !(isOfTheToken && this.#mayRenew(BAD_TOKEN))) this.#end(problem);
     else if (this.#url !== null && !isFinal) this.#open(this.#url, null, false);
     else this.#after("retry", this.#pauseMs(), () => this.#comeBack(true));
   }
@@ -447,8 +448,7 @@ class Session {
       method: "POST", headers, body: JSON.stringify(location ? { location } : {}), signal: AbortSignal.timeout(this.#settings.loginTimeoutMs),
     });
     const body = await answer.json().catch(() => ({}));
-    const isFinal = answer.status >= 400 && answer.status < 500 && ![408, 425, 429].includes(answer.status);
-    if (!answer.ok) throw new TocsinError(isFinal ? "unauthenticated" : "unavailable", String(body.detail ?? `the coordinator answered ${answer.status}`));
+    if (!answer.ok) throw new TocsinError(refusal(answer.status), String(body.detail ?? `the coordinator answered ${answer.status}`));
     if (typeof body.url !== "string") throw new TocsinError("unavailable", "what answers is not a coordinator");
     return body;
   }
@@ -1050,6 +1050,12 @@ function claims(token) {
   } catch {
     return {};
   }
+}
+
+/** What a coordinator's status means; only what is `unavailable` may be another time. */
+function refusal(status) {
+  if (status === 401 || status === 403) return "unauthenticated";
+  return status >= 400 && status < 500 && ![408, 425, 429].includes(status) ? "placement-refused" : "unavailable";
 }
 
 function closeSocket(socket, code) {
