@@ -11,7 +11,7 @@ an ack, which has no answer, is noted at once.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
@@ -227,10 +227,11 @@ class Session:
     async def login(self, message: Login, positions: Mapping[str, str]) -> None:
         """Let the client in, say welcome, and start what it follows. ``positions`` are by stream."""
         named = check_name("session", message.session) if message.session else None
+        brought = _by_id(message.subscriptions)
         admitted = await self.core.admission.admit(message.token, message.ticket, named)
         self.id = named or (admitted.ticket and admitted.ticket.session) or uuid4().hex
         try:
-            stood = await self._enter(message, admitted, positions)
+            stood = await self._enter(message, brought, admitted, positions)
         except BaseException:
             self.core.admission.unused(admitted)
             raise
@@ -239,16 +240,17 @@ class Session:
         self.core.wheel.add(self._outlet, self._ends_at)
         self.core.welcomed(self)
 
-    async def _enter(self, message: Login, admitted: Admitted, positions: Mapping[str, str]) -> Stood:
+    async def _enter(
+        self, message: Login, brought: Mapping[str, Wanted], admitted: Admitted, positions: Mapping[str, str]
+    ) -> Stood:
         """Everything up to the welcome."""
         self.user = self.core.enter(self, admitted)
         self.principal = admitted.principal
         if admitted.is_peer:
             self._outlet.trust()
         self._ends_at = self.core.monotonic_of(admitted.ends_at)
-        brought = {w.id: w for w in message.subscriptions}
         held = {s.id: Wanted(s.id, s.target) for s in self.user.subscriptions.values()}
-        wanted = list((held | brought).values())
+        wanted = list({**held, **brought}.values())
         self._outlet.check_room(one.target for one in wanted)
         unasked = held.keys() - brought.keys()
         stood = await stand_all(self, wanted, positions, is_trusted=not admitted.has_token, unasked=unasked)
@@ -329,6 +331,16 @@ class Session:
         if self.user is None:
             raise Unauthenticated("log in first")
         return self.user
+
+
+def _by_id(wanted: Iterable[Wanted]) -> dict[str, Wanted]:
+    """BadArgument where one id stands for two targets: one of them would be lost without a word."""
+    found: dict[str, Wanted] = {}
+    for one in wanted:
+        if one.id in found and found[one.id].target != one.target:
+            raise BadArgument("subscriptions", "one target for each id", one.id)
+        found[one.id] = one
+    return found
 
 
 def failed(error: TocsinError, request: int | None) -> Failed:

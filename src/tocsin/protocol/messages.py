@@ -47,8 +47,8 @@ class Login(_Message, frozen=True, tag="login"):
     """The first message. ``ticket`` as a placement or a ``move`` gave it; ``session`` is a name of its choice, the
     same after a ``move`` as before.
 
-    ``subscriptions`` are those that the client holds; unknown ones are made, so a login restores what a
-    broker that died had not yet told anybody.
+    ``subscriptions`` are those that the client holds, one target by each id; unknown ones are made, so a login
+    restores what a broker that died had not yet told anybody.
     """
 
     request: int

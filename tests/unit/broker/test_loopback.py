@@ -615,6 +615,18 @@ def test_a_message_that_is_none_ends_the_connection(said, code):
     run(scenario)
 
 
+def test_a_login_that_names_two_targets_by_one_id_is_refused():
+    async def scenario():
+        async with world() as w, w.client() as ann:
+            refused = await ann.login("ann", topic("news", "n"), topic("weather", "n"))
+            assert isinstance(refused, Failed)
+            assert (refused.request, refused.code) == (1, "bad-argument")
+            assert await closed(ann) == 4401
+            assert not w.core.users
+
+    run(scenario)
+
+
 def test_too_many_messages_a_second_end_the_connection():
     async def scenario():
         async with world(max_messages_per_s=5.0) as w, w.client() as ann:
