@@ -121,7 +121,7 @@ class Keeping:
     def _is_recalled(self, user: User, broker: str, version: int) -> bool:
         """Whether ``broker`` was told to let go of the user, and then to hold it, and has not said that it does."""
         was_told = broker in user.stale or self._world.users.recalled.get(user.name) == broker
-        return was_told and self._world.telling.awaits(Told(broker, Did.ADOPT, user.name, version))
+        return was_told and not self._world.has_adopted(user.name, broker, version)
 
     def _may_hold(self, user: User, broker: str, version: int, by: str | None) -> bool:
         """Whether what ``by`` says has ended may be held by ``broker`` all the same, or will be."""
