@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 
 class Growth:
-    """Keeps what was read in the last ``window_s``. A counter that fell began anew, and so does its past."""
+    """Keeps what was read in the last ``window_s``, and the last reading however old it is: what a counter grew by
+    while nobody could read it is told when it can be read again. A counter that fell began anew, and so does its past.
+    """
 
     def __init__(self, window_s: float) -> None:
         self._window_s = window_s
         self._read: dict[str, deque[tuple[float, float]]] = {}
 
     def note(self, at: float, values: Mapping[str, float]) -> None:
-        """What the counters say now; those that are not among them are forgotten."""
-        self._read = {name: self._longer(name, at, value) for name, value in values.items()}
+        """What those counters say now that could be read; ``at`` is of a clock that is never set back."""
+        for name, value in values.items():
+            self._add(name, at, value)
+        for read in self._read.values():
+            while len(read) > 1 and read[1][0] <= at - self._window_s:
+                read.popleft()
+
+    def keep(self, labels: Collection[str]) -> None:
+        """Forget the counters with another label behind their name than these."""
+        self._read = {name: read for name, read in self._read.items() if name.partition(" ")[2] in labels}
 
     def grown(self, name: str) -> float:
         """By how much in the window."""
@@ -37,11 +47,8 @@ class Growth:
         mean_s = self.ratio(f"{series}_sum {label}", f"{series}_count {label}")
         return None if mean_s is None else round(mean_s * 1000, 1)
 
-    def _longer(self, name: str, at: float, value: float) -> deque[tuple[float, float]]:
-        read = self._read.get(name) or deque[tuple[float, float]]()
+    def _add(self, name: str, at: float, value: float) -> None:
+        read = self._read.setdefault(name, deque())
         if read and value < read[-1][1]:
             read.clear()
         read.append((at, value))
-        while len(read) > 2 and read[1][0] <= at - self._window_s:
-            read.popleft()
-        return read

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import httpx
@@ -73,9 +73,9 @@ class Sampler:
         )
         known, policies, decisions, plans, moves, status, channels, counted = found
         self._brokers = known["brokers"] if known else self._brokers
-        await self._count(at, self._brokers, counted)
-        brokers = [self._broker(one, is_told=known is not None) for one in self._brokers]
         self.channels = channels["channels"] if channels else self.channels
+        await self._count(counted)
+        brokers = [self._broker(one, is_told=known is not None) for one in self._brokers]
         shown = [self._channel(one, is_told=channels is not None) for one in self.channels]
         figures, cluster = figures_of(brokers) if known else None, self._cluster_sample(status)
         return Sample(
@@ -142,17 +142,21 @@ class Sampler:
         part = "coordinator" if url == self._coordinator else "data cluster" if url == self._cluster else "broker"
         self._problems.append(f"The {part} at {url} {what}")
 
-    async def _count(self, at: float, listed: Sequence[dict[str, Any]], cluster: dict[str, float]) -> None:
+    async def _count(self, cluster: dict[str, float]) -> None:
         """Rates and losses follow from counters of the cluster and of brokers that serve."""
-        serving = [one for one in listed if one["state"] in ("live", "draining")]
+        serving = [one for one in self._brokers if one["state"] in ("live", "draining")]
         read = await asyncio.gather(*(self._counters(one["url"], exposition.BROKER) for one in serving))
         named = {
             f"{name} {one['name']}": value
             for one, found in zip(serving, read, strict=True)
             for name, value in found.items()
         }
-        self._rates.note(at, named)
-        self._minute.note(at, cluster | _totals(cluster) | named)
+        now = time.monotonic()
+        self._rates.note(now, named)
+        self._minute.note(now, cluster | _totals(cluster) | named)
+        listed = {EVERY, *(one["name"] for one in [*self._brokers, *self.channels])}
+        for counters in (self._rates, self._minute):
+            counters.keep(listed)
 
     def _broker(self, one: dict[str, Any], *, is_told: bool) -> BrokerSample:
         name, load = one["name"], one["load"]
@@ -201,6 +205,7 @@ class Sampler:
 
 
 def _totals(cluster: Mapping[str, float]) -> dict[str, float]:
-    """The latency of all channels together."""
+    """The latency of all channels together; nothing where nothing was read of any."""
     ends = (f"{LATENCY}_sum", f"{LATENCY}_count")
-    return {f"{end} {EVERY}": sum(v for name, v in cluster.items() if name.startswith(f"{end} ")) for end in ends}
+    found = {end: [value for name, value in cluster.items() if name.startswith(f"{end} ")] for end in ends}
+    return {f"{end} {EVERY}": sum(values) for end, values in found.items() if values}

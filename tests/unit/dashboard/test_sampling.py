@@ -77,6 +77,36 @@ def test_what_grew_between_two_samples_is_told_as_rates_and_losses() -> None:
     assert second.figures.total == 400.0
 
 
+def without(url: str, told: dict[str, Any]) -> dict[str, Any]:
+    """The same, but nobody answers there."""
+    return {where: found for where, found in told.items() if not where.startswith(url)}
+
+
+def test_what_was_lost_while_a_broker_did_not_answer_is_told_when_it_does() -> None:
+    silent = without("http://b1", answers(0.0, 0.0))
+    *_, back, after = asyncio.run(sampled(answers(0.0, 0.0), silent, answers(5000.0, 0.0), answers(5000.0, 0.0)))
+    assert [[alert.id for alert in one.alerts] for one in (back, after)] == [["loss b1"]] * 2
+
+
+def test_a_loss_is_not_forgotten_because_a_broker_does_not_answer_afterwards() -> None:
+    silent = without("http://b1", answers(0.0, 0.0))
+    *_, sample = asyncio.run(sampled(answers(0.0, 0.0), answers(5000.0, 0.0), silent))
+    assert (sample.brokers[0].lost, [alert.id for alert in sample.alerts]) == (5000, ["loss b1"])
+
+
+def test_counters_that_were_not_read_once_are_not_counted_from_their_beginning() -> None:
+    """A long life at 9 s a record, and the last minute at 0.1 s."""
+
+    def lived(records: float, sum_s: float) -> dict[str, Any]:
+        series = "tocsin_record_to_result_seconds"
+        text = f'{series}_sum{{channel="Near"}} {sum_s}\n{series}_count{{channel="Near"}} {records}\n'
+        return answers(0.0, 0.0) | {"http://d/metrics": text}
+
+    unread = without("http://d/metrics", answers(0.0, 0.0))
+    *_, sample = asyncio.run(sampled(lived(100_000, 900_000), lived(100_010, 900_001), unread, lived(100_020, 900_002)))
+    assert (sample.cluster.latency_ms, sample.channels[0].latency_ms) == (100.0, 100.0)
+
+
 def test_only_news_are_told_and_the_same_nothing_once() -> None:
     first, second = asyncio.run(sampled(answers(0.0, 0.0), answers(0.0, 0.0)))
     assert ([one["at"] for one in first.decisions], len(first.moves)) == ([3.0], 1)
