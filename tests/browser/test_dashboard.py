@@ -123,9 +123,38 @@ def test_policies_are_compared_and_chosen(visit: Opener, system: Any) -> None:
     expect(page.locator("#trials tbody tr")).to_have_count(7)
     expect(page.locator("#trials")).to_contain_text("xbal")
     page.get_by_label("Newcomers are placed by").select_option("round_robin")
-    page.get_by_role("button", name="Use these").click()
-    expect(page.get_by_text("These policies are in force now.")).to_be_visible()
+    switch(page, "Newcomers will be placed by round_robin instead of nearest.")
     assert system.ask("coordinator", "GET", "/policies")["placement"]["name"] == "round_robin"
+
+
+def switch(page: Any, sentence: str) -> None:
+    """Use the policies that were chosen, after the question."""
+    page.get_by_role("button", name="Use these").click()
+    expect(page.get_by_role("dialog")).to_contain_text(sentence)
+    page.get_by_role("dialog").get_by_role("button", name="Switch policies").click()
+    expect(page.get_by_text("These policies are in force now.")).to_be_visible()
+    page.locator(".toast").evaluate("(toast) => toast.remove()")
+
+
+def test_a_switch_does_not_undo_the_one_before(visit: Opener, system: Any) -> None:
+    page = visit("/operator", system.token("operator")).page
+    migrate, shuffle = page.get_by_label("Some are moved by"), page.get_by_label("Everyone is arranged anew by")
+    use = page.get_by_role("button", name="Use these")
+    before = system.ask("coordinator", "GET", "/policies")["balancing"]
+    expect(migrate).to_have_value(before["migrate"]["name"])
+    migrate.select_option("ldm")
+    expect(use).to_be_enabled()
+    migrate.select_option(before["migrate"]["name"])
+    expect(use).to_be_disabled()
+    migrate.select_option("ldm")
+    switch(page, "Some will be moved by ldm")
+    shuffle.select_option("gsh")
+    switch(page, "Everyone will be arranged anew by gsh")
+    expect(migrate).to_have_value("ldm")
+    found = system.ask("coordinator", "GET", "/policies")["balancing"]
+    assert (found["migrate"]["name"], found["shuffle"]["name"]) == ("ldm", "gsh")
+    system.ask("coordinator", "PUT", "/policies", {"balancing": before})
+    expect(shuffle).to_have_value((before["shuffle"] or {"name": "(none)"})["name"])
 
 
 def test_a_study_is_run_by_its_form_and_drawn(visit: Opener, system: Any) -> None:

@@ -63,7 +63,7 @@ class Sampler:
         self._problems, self._n, at = [], self._n + 1, time.time()
         found = await asyncio.gather(
             self._ask(self._coordinator, "/brokers", answers.Brokers),
-            self._now_and_then("/policies", dict[str, Any]),
+            self._ask(self._coordinator, "/policies", dict[str, Any]),
             self._ask(self._coordinator, f"/decisions?limit={SHOWN_DECISIONS}", answers.Decisions),
             self._now_and_then("/plans", answers.Plans),
             self._ask(self._coordinator, f"/moves?limit={SHOWN_MOVES}", answers.Moves),

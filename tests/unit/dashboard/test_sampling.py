@@ -194,6 +194,12 @@ def test_nobody_is_there() -> None:
     assert len(sample.problems) == 2
 
 
+def test_policies_are_those_of_now_in_every_sample() -> None:
+    switched = answers(0.0, 0.0) | {"http://c/policies": {"placement": {"name": "random"}}}
+    first, second = asyncio.run(sampled(answers(0.0, 0.0), switched))
+    assert [sample.policies["placement"]["name"] for sample in (first, second)] == ["nearest", "random"]
+
+
 def test_a_part_of_who_is_where_is_not_told_as_the_whole() -> None:
     """The second page is not answered: nobody on it has gone away for that."""
     first = {"assignments": [{"user": "u1", "broker": "b1", "online": True}], "next": "u1"}

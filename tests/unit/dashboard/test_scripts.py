@@ -258,6 +258,58 @@ def test_a_page_asks_again_until_somebody_answers_and_ends_where_it_is_refused(s
     assert found == ["p", 2, "no"]
 
 
+POLICIES = """
+    const named = (name, options = {}) => ({ name, options });
+    const policies = (migrate, shuffle = null, placement = "nearest") => ({
+      placement: named(placement), balancing: { migrate: named(migrate), shuffle, options: { patience: "3" } },
+    });
+"""
+
+
+def test_a_switch_asks_for_what_was_changed_and_leaves_what_another_chose(script: Script) -> None:
+    found = script(f"""
+        import {{ asked, changesOf, namesOf }} from "./choice.js";
+        {POLICIES}
+        const shown = namesOf(policies("xbal"));
+        const changes = changesOf(shown, {{ ...shown, shuffle: "gsh" }});
+        const found = [
+          changes, asked(policies("ldm"), changes), changesOf(shown, {{ ...shown }}),
+          asked(policies("ldm"), changesOf(shown, {{ ...shown, migrate: "(none)", placement: "random" }})),
+        ];
+    """)
+    options, gsh = {"patience": "3"}, {"name": "gsh", "options": {}}
+    assert found == [
+        [{"field": "shuffle", "from": "(none)", "to": "gsh"}],
+        {"balancing": {"migrate": {"name": "ldm", "options": {}}, "shuffle": gsh, "options": options}},
+        [],
+        {
+            "placement": {"name": "random", "options": {}},
+            "balancing": {"migrate": None, "shuffle": None, "options": options},
+        },
+    ]
+
+
+@pytest.mark.parametrize(
+    ("later", "followed"),
+    [
+        pytest.param(["xbal", "xbal", "ldm"], [False, False, True], id="samples from before the switch"),
+        pytest.param(["ldm", "xbal"], [True, True], id="another switched back"),
+        pytest.param(["xbal", "sdm"], [False, True], id="another chose a third"),
+        pytest.param(["xbal"] * 4, [False, False, True, True], id="another switched back at once"),
+    ],
+)
+def test_after_a_switch_the_form_does_not_go_back(script: Script, later: list[str], followed: list[bool]) -> None:
+    found = script(f"""
+        import {{ Recent }} from "./choice.js";
+        {POLICIES}
+        const recent = new Recent();
+        recent.take(policies("xbal"));
+        recent.switched();
+        const found = {later}.map((name) => recent.take(policies(name)));
+    """)
+    assert found == followed
+
+
 def test_the_lab_leaves_the_number_of_brokers_to_a_world_that_has_its_own(script: Script) -> None:
     found = script("""
         import { hasAnyBrokers, question } from "./study.js";

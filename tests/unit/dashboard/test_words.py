@@ -35,6 +35,17 @@ def test_a_move_says_what_was_foreseen_of_it(script: Script) -> None:
     assert told.endswith("Foreseen: broker_2 from 900 B/s to 600 B/s, broker_3 from 100 B/s to 400 B/s.")
 
 
+def test_before_policies_are_switched_it_is_said_which(script: Script) -> None:
+    changes = [
+        {"field": "placement", "from": "nearest", "to": "random"},
+        {"field": "shuffle", "from": "gsh", "to": "(none)"},
+    ]
+    assert said(script, "switching", changes) == (
+        "Newcomers will be placed by random instead of nearest. Everyone will be arranged anew by no policy instead of "
+        "gsh. That holds at once, for the whole system."
+    )
+
+
 @pytest.mark.parametrize(
     ("plan", "sentence"),
     [

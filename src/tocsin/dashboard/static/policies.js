@@ -1,15 +1,17 @@
 /** Which policies are in force, choosing others, and what each would do now. */
 
+import { asked, changesOf, namesOf, NONE, Recent } from "./choice.js";
 import { count, decimal, el, fill, rate } from "./format.js";
-import { addresses, coordinator, say } from "./shell.js";
+import { addresses, confirm, coordinator, say } from "./shell.js";
 import * as words from "./words.js";
 
-const NONE = "(none)";
 const MIGRATE = ["xbal", "ldm", "sdm", "gmove"]; // not made for shuffling everybody
 const SHUFFLE = ["simsh", "gsh"]; // nor these for a move now and then
 const form = document.getElementById("policies");
+const recent = new Recent();
+let shown = null; // by field, what was in force when the form was filled
 let known = "";
-let current = null;
+let isSwitching = false;
 
 export function setUpPolicies() {
   if (addresses.replay) {
@@ -17,7 +19,7 @@ export function setUpPolicies() {
     return;
   }
   form.addEventListener("submit", choose);
-  form.addEventListener("change", () => (form.querySelector("button").disabled = false));
+  form.addEventListener("change", offer);
   const button = document.getElementById("compare");
   button.addEventListener("click", () => compare(button));
 }
@@ -31,15 +33,23 @@ function onlyShow() {
 
 /** Follow what the coordinator has, unless somebody is choosing. */
 export function showPolicies(policies) {
-  current = policies;
   const said = JSON.stringify(policies);
-  if (said === known || form.querySelector("button")?.disabled === false) return;
+  if (!recent.take(policies) || isSwitching || said === known || (shown && pending().length)) return;
   known = said;
-  const { placement, balancing } = policies;
-  options(form.elements.placement, policies.known, placement.name);
-  options(form.elements.migrate, [NONE, ...policies.known_balancing.filter((name) => !SHUFFLE.includes(name))], balancing.migrate?.name ?? NONE);
-  options(form.elements.shuffle, [NONE, ...policies.known_balancing.filter((name) => !MIGRATE.includes(name))], balancing.shuffle?.name ?? NONE);
+  fillIn(policies);
 }
+
+function fillIn(policies) {
+  shown = namesOf(policies);
+  options(form.elements.placement, policies.known, shown.placement);
+  options(form.elements.migrate, [NONE, ...policies.known_balancing.filter((name) => !SHUFFLE.includes(name))], shown.migrate);
+  options(form.elements.shuffle, [NONE, ...policies.known_balancing.filter((name) => !MIGRATE.includes(name))], shown.shuffle);
+  offer();
+}
+
+const pending = () => changesOf(shown, Object.fromEntries(new FormData(form)));
+
+const offer = () => (form.querySelector("button").disabled = isSwitching || !shown || !pending().length);
 
 function options(select, names, chosen) {
   const all = names.includes(chosen) ? names : [chosen, ...names];
@@ -48,23 +58,23 @@ function options(select, names, chosen) {
 
 async function choose(event) {
   event.preventDefault();
-  const { placement, migrate, shuffle } = Object.fromEntries(new FormData(form));
-  const policy = (name, old) => (name === NONE ? null : name === old?.name ? old : { name, options: {} });
-  const { balancing } = current;
-  const body = {
-    ...(placement === current.placement.name ? {} : { placement: { name: placement, options: {} } }),
-    balancing: { ...balancing, migrate: policy(migrate, balancing.migrate), shuffle: policy(shuffle, balancing.shuffle) },
-  };
-  const button = form.querySelector("button");
-  button.disabled = true;
+  const changes = pending();
+  const isWanted = await confirm({ title: "Switch policies?", text: words.switching(changes), action: "Switch policies" });
+  if (!isWanted) return;
+  isSwitching = true;
+  offer();
   try {
-    known = "";
-    showPolicies(await coordinator("/policies", { method: "PUT", body }));
+    const body = asked(await coordinator("/policies"), changes);
+    const found = await coordinator("/policies", { method: "PUT", body });
+    recent.switched();
+    known = JSON.stringify(found);
+    fillIn(found);
     say("These policies are in force now.");
   } catch (problem) {
-    button.disabled = false;
     say(`The policies stay as they were: ${problem.message}`, { isBad: true });
   }
+  isSwitching = false;
+  offer();
 }
 
 async function compare(button) {

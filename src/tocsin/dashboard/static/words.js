@@ -1,5 +1,6 @@
 /** Decisions, plans and moves in words. */
 
+import { NONE } from "./choice.js";
 import { count, decimal, plural, rate, time } from "./format.js";
 
 const ACTIONS = { migrate: "Moves", shuffle: "Arranges everyone anew:" };
@@ -50,6 +51,14 @@ export function plan(one) {
 export function undecided({ balancing, balance_every_s }) {
   if (!balancing.migrate && !balancing.shuffle) return "Nothing was decided yet, and balancing is off: neither policy is chosen.";
   return `Nothing was decided yet. The coordinator looks every ${balance_every_s} s.`;
+}
+
+const CHANGED = { placement: "Newcomers will be placed by", migrate: "Some will be moved by", shuffle: "Everyone will be arranged anew by" };
+
+/** What is asked before policies are switched; `changes` are {field, from, to}. */
+export function switching(changes) {
+  const name = (policy) => (policy === NONE ? "no policy" : policy);
+  return `${changes.map(({ field, from, to }) => `${CHANGED[field]} ${name(to)} instead of ${name(from)}.`).join(" ")} That holds at once, for the whole system.`;
 }
 
 /** With what policies were compared. */
