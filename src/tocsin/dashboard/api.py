@@ -140,9 +140,11 @@ async def channels(dashboard: Shared, who: Who) -> Response:
 
 
 @guarded.get("/api/city", **operation(summary="The city on the map"))
-async def show_city(dashboard: Shared) -> Response:
-    """``world`` is null where there is none."""
-    return reply({"position": dashboard.speaker.positions.get(city.TOPIC), "world": dashboard.stage.shown})
+async def show_city(dashboard: Shared, who: Who) -> Response:
+    """``world`` is null where there is none. ``people`` is where everybody was last, for who may follow the topic."""
+    speaker = dashboard.speaker
+    people = speaker.people if who.may("topic", city.TOPIC) else None
+    return reply({"position": speaker.positions.get(city.TOPIC), "world": dashboard.stage.shown, "people": people})
 
 
 @guarded.put("/api/city", **operation(takes=Scene, status=204, summary="Put a city on the map"))

@@ -55,7 +55,7 @@ def run(config: Config, replay: Replay | None = None, on_ready: Callable[[str], 
 async def serve(config: Config, replay: Replay | None, on_ready: Callable[[str], None]) -> None:
     secret = ensure_secret(config.secret_path)
     broker = LoneBroker(config, secret)
-    speaker, stage = Speaker(broker.sources.topics), Stage()
+    speaker, stage = broker.speaker, Stage()
     async with _asker(config, secret) as client:
         if replay is not None:
             feed: Live | Playing = Playing(replay, config.dashboard, stage, speaker)
@@ -97,7 +97,8 @@ class LoneBroker:
         self._hub = make_hub(alone.broker)
         self.sources = Sources(alone, secret, self._hub)
         keys = Keys(verifier(config.auth, secret), secret, config.auth.leeway)
-        upstreams = replace(self.sources.upstreams, publisher=OwnTopics(self.sources.topics))
+        self.speaker = Speaker(self.sources.topics)
+        upstreams = replace(self.sources.upstreams, publisher=OwnTopics(self.speaker))
         self._core = Core(alone.broker, self._hub, upstreams, self.sources.directory, keys)
         origins = http.allowed_origins.split()
         self.app = create_app(

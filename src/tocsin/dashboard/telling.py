@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -12,16 +13,40 @@ from tocsin.dashboard.samples import Sample
 from tocsin.tokens import Principal
 
 SYSTEM = "system"
+BYTES_EACH = 4  # of a person
 _OURSELVES = Principal("dashboard", (f"publish:{SYSTEM}", f"publish:{city.TOPIC}"))
 
 
+class People(msgspec.Struct, frozen=True, tag_field="k", tag="people"):
+    """Where everybody is."""
+
+    t: float
+    xy: bytes
+
+
+class _World(msgspec.Struct, frozen=True, tag_field="k", tag="world"):
+    """There is another city."""
+
+
 class Speaker:
-    """``positions`` has where each topic stands: a page that got the past goes on from there."""
+    """Everything that pages are told goes through here, be it of the dashboard or of a visitor who feeds the map.
+
+    So it knows what a page that opens now has to: in ``positions`` where each topic stands, from which it goes on, and
+    in ``people`` where everybody was last, who may not move again for long.
+    """
 
     def __init__(self, publisher: Publisher) -> None:
         self._publisher = publisher
         self._encode = msgspec.json.Encoder().encode
         self.positions: dict[str, str] = {}
+        self.people: People | None = None
+
+    async def publish(self, topic: str, payload: bytes, principal: Principal) -> str:
+        position = await self._publisher.publish(topic, payload, principal)
+        self.positions[topic] = position
+        if topic == city.TOPIC:
+            self._note(payload)
+        return position
 
     async def sample(self, sample: Sample) -> None:
         await self._say(SYSTEM, sample)
@@ -30,4 +55,13 @@ class Speaker:
         await self._say(city.TOPIC, message)
 
     async def _say(self, topic: str, message: Any) -> None:
-        self.positions[topic] = await self._publisher.publish(topic, self._encode(message), _OURSELVES)
+        await self.publish(topic, self._encode(message), _OURSELVES)
+
+    def _note(self, payload: bytes) -> None:
+        """Pages make what they can of the rest, which may be anything that a visitor says."""
+        with suppress(msgspec.MsgspecError):
+            found = msgspec.json.decode(payload, type=People | _World)
+            if isinstance(found, _World):
+                self.people = None
+            elif len(found.xy) % BYTES_EACH == 0:
+                self.people = found

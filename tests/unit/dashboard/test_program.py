@@ -7,8 +7,9 @@ import pytest
 
 from tocsin.client import connect, topic
 from tocsin.config import Config
+from tocsin.dashboard import city
 from tocsin.dashboard.program import LoneBroker
-from tocsin.dashboard.telling import Speaker
+from tocsin.dashboard.telling import People
 from tocsin.errors import BrokerRefused
 from tocsin.tokens import mint
 
@@ -30,11 +31,31 @@ def test_visitors_publish_under_nothing_but_the_city() -> None:
     asyncio.run(story())
 
 
+def test_a_page_begins_where_visitors_have_brought_the_map_to() -> None:
+    """Else it would get reports of long ago as new."""
+
+    async def story() -> list[object]:
+        broker = LoneBroker(CONFIG, SECRET)
+        await broker.start()
+        await broker.speaker.city({"k": "world"})
+        found, speaker = list[object](), broker.speaker
+        async with connect(broker=broker.server.url, token=mint(SECRET, "eve", ["publish:*"], 60)) as eve:
+            for message in (city.people(1.0, [5.0], [5.0], (10, 10)), city.reports(1.0, []), ["odd"]):
+                position = await eve.publish("city", message)
+                found.append(position == speaker.positions["city"])
+        found.append(speaker.people)
+        await speaker.city({"k": "world"})
+        await broker.stop()
+        return [*found, speaker.people]
+
+    assert asyncio.run(story()) == [True, True, True, People(1.0, bytes([0, 128, 0, 128])), None]
+
+
 def test_a_topic_is_followed_while_a_page_is_open_and_no_longer() -> None:
     async def story() -> list[bool]:
         broker = LoneBroker(CONFIG, SECRET)
         await broker.start()
-        speaker, seen = Speaker(broker.sources.topics), [broker.is_map_watched()]
+        speaker, seen = broker.speaker, [broker.is_map_watched()]
         token = mint(SECRET, "operator", ["topic:*"], 60)
         async with (
             connect(broker=broker.server.url, token=token) as page,

@@ -14,11 +14,12 @@ const map = new CityMap(byId("city-map"));
 let brokers = [];
 let regionsAt = 0;
 
-function begin({ world }) {
+function begin({ world, people }) {
   byId("no-city").hidden = world !== null;
   if (world === null) return;
   map.setWorld(world);
   if (world.placed) place(world.placed);
+  if (people) move(people);
 }
 
 function take(message) {
