@@ -141,10 +141,13 @@ async def channels(dashboard: Shared, who: Who) -> Response:
 
 @guarded.get("/api/city", **operation(summary="The city on the map"))
 async def show_city(dashboard: Shared, who: Who) -> Response:
-    """``world`` is null where there is none. ``people`` is where everybody was last, for who may follow the topic."""
-    speaker = dashboard.speaker
-    people = speaker.people if who.may("topic", city.TOPIC) else None
-    return reply({"position": speaker.positions.get(city.TOPIC), "world": dashboard.stage.shown, "people": people})
+    """``world`` is null where there is none. Who is at which broker (``placed``) and where everybody was last
+    (``people``) are for who may follow the topic: this needs the capability `topic:city`."""
+    speaker, world, may_see = dashboard.speaker, dashboard.stage.shown, who.may("topic", city.TOPIC)
+    if world is not None and not may_see:
+        world |= {"placed": None}
+    position, people = speaker.positions.get(city.TOPIC), speaker.people if may_see else None
+    return reply({"position": position, "world": world, "people": people})
 
 
 @guarded.put("/api/city", **operation(takes=Scene, status=204, summary="Put a city on the map"))

@@ -15,7 +15,7 @@ from tocsin.dashboard.entering import Door
 from tocsin.dashboard.history import History, Past
 from tocsin.dashboard.lab import Lab
 from tocsin.dashboard.stage import Stage
-from tocsin.dashboard.telling import Speaker
+from tocsin.dashboard.telling import People, Speaker
 from tocsin.tokens import Principal, mint, verify
 from tocsin.web.app import add_errors, add_routes, new_app
 
@@ -58,13 +58,18 @@ def told() -> list[dict]:
 
 
 @pytest.fixture
-def client(told: list[dict], tmp_path) -> Iterator[AppClient]:
+def board(told: list[dict], tmp_path) -> Dashboard:
+    addresses = Addresses("http://c", "http://d", False, False)
+    lab = Lab(Settings(papers=str(tmp_path)))
+    return Dashboard(Source(), Stage(), Door(SECRET, 60), lab, addresses, Speaker(Topics(told)))
+
+
+@pytest.fixture
+def client(board: Dashboard) -> Iterator[AppClient]:
     app = new_app("pages", Guard())
     add_routes(app, unguarded=[api.opened, pages.router], guarded=[api.guarded])
     add_errors(app)
-    addresses = Addresses("http://c", "http://d", False, False)
-    lab = Lab(Settings(papers=str(tmp_path)))
-    app.state.dashboard = Dashboard(Source(), Stage(), Door(SECRET, 60), lab, addresses, Speaker(Topics(told)))
+    app.state.dashboard = board
     with client_of(app) as made:
         yield made
 
@@ -143,6 +148,20 @@ def test_a_city_is_put_on_the_map_and_told(client: AppClient, told: list[dict]) 
     assert (world["size_m"], world["people"], len(world["shelters"])) == ([2000, 1500], 5, 4)
     assert len(world["edges"]) % 3 == 0
     assert max(world["edges"]) < len(world["points"]) // 2
+
+
+def test_where_people_are_is_told_to_who_may_follow_the_city(client: AppClient, board: Dashboard) -> None:
+    scene = {"size_m": [2000, 1500], "districts": 2, "shelters": 4, "people": 1}
+    client.request("PUT", "/api/city", json=scene, headers=bearer("publish:city"))
+    board.stage.place({"u00000": "b1"}, {"b1": None})
+    board.speaker.people = People(2.0, bytes(4))
+
+    def seen(*capabilities: str) -> list[bool]:
+        found = client.get("/api/city", headers=bearer(*capabilities)).json()
+        return [found["world"]["placed"] is not None, found["people"] is not None, bool(found["world"]["edges"])]
+
+    assert (seen("topic:city"), seen("subscribe:*", "read")) == ([True, True, True], [False, False, True])
+    assert board.stage.shown["placed"]["brokers"] == ["b1"]
 
 
 @pytest.mark.parametrize(
