@@ -240,6 +240,28 @@ def test_an_axis_reaches_the_highest_line_or_the_top_of_the_stack(script: Script
     assert found == [5, 7, 0, 0]
 
 
+def test_what_nobody_told_is_neither_drawn_nor_filled(script: Script) -> None:
+    found = script("""
+        globalThis.document = { documentElement: { dataset: { theme: "light" } } };
+        globalThis.getComputedStyle = () => ({ getPropertyValue: () => "#000000" });
+        globalThis.window = { Plotly: { react: (target, traces) => traces } };
+        const { draw } = await import("./charts.js");
+        const [x, a, b] = [[0, 1, 2, 3, 4], [1, null, null, 4, 5], [6, null, null, 9, 10]];
+        const lines = [{ name: "a", y: a, colour: "#111111", isArea: true }, { name: "b", y: b, colour: "#222222" }];
+        const told = ({ name, x, y, stackgroup }) => [name, x, y, stackgroup ?? null];
+        const drawn = (options) => draw({}, x, lines, options).map(told);
+        const found = [drawn({}), drawn({ isStacked: true }), draw({}, x, [{ y: [null] }], {}), draw({}, [], [], {})];
+    """)
+    alone, stacked, *empty = found
+    told = [["a", [0], [1]], ["b", [0], [6]], ["a", [3, 4], [4, 5]], ["b", [3, 4], [9, 10]]]
+    assert [one[:3] for one in alone] == [one[:3] for one in stacked] == told
+    assert {one[3] for one in alone} == {None}
+    first, second = stacked[0][3], stacked[2][3]
+    assert [one[3] for one in stacked] == [first, first, second, second]
+    assert first != second
+    assert empty == [[], []]
+
+
 def test_a_page_asks_again_until_somebody_answers_and_ends_where_it_is_refused(script: Script) -> None:
     found = script("""
         globalThis.sessionStorage = { getItem: () => null };

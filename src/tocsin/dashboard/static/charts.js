@@ -45,19 +45,27 @@ function layout({ height, highest, ticks = {} }) {
   };
 }
 
+/** Where all lines have values, as [from, to): what is filled would reach over what nobody told. */
+export function runsOf(lines) {
+  const length = lines[0]?.y.length ?? 0;
+  const isTold = Array.from({ length }, (_, at) => lines.every(({ y }) => y[at] !== null));
+  const starts = isTold.flatMap((told, at) => (told && !isTold[at - 1] ? [at] : []));
+  const ends = isTold.flatMap((told, at) => (told && !isTold[at + 1] ? [at + 1] : []));
+  return starts.map((from, number) => [from, ends[number]]);
+}
+
 /** `lines` are {name, y, colour, dash, isArea}; they share `x`, dates; null in `y` is unknown. Returns when it is drawn. */
 export function draw(target, x, lines, { unit = "", isStacked = false } = {}) {
   const isRate = unit === "B/s";
   const highest = highestOf(lines, isStacked) || (isRate ? 1_000 : 1);
-  const traces = lines.map(({ name, y, colour, dash = "solid", isArea = false }) => ({
-    x, y, name, type: "scatter", mode: "lines",
+  const traces = runsOf(lines).flatMap(([from, to]) => lines.map(({ name, y, colour, dash = "solid", isArea = false }) => ({
+    x: x.slice(from, to), y: y.slice(from, to), name, type: "scatter", mode: "lines",
     line: { color: colour, width: isStacked ? 0.8 : 2, dash, shape: "linear" },
-    stackgroup: isStacked ? "one" : undefined,
-    stackgaps: isStacked ? "interpolate" : undefined, // over what nobody told
+    stackgroup: isStacked ? `from ${from}` : undefined,
     fill: isArea ? "tozeroy" : undefined,
     fillcolor: isStacked ? colour + "cc" : isArea ? colour + "26" : undefined,
     hovertemplate: isRate ? "%{y:.3s}B/s" : `%{y:.3~f}${unit ? ` ${unit}` : ""}`,
-  }));
+  })));
   return window.Plotly.react(target, traces, layout({ height: target.clientHeight || 250, highest, ticks: isRate ? rateTicks(highest) : {} }), CONFIG);
 }
 
