@@ -52,7 +52,7 @@ def exceeded(
     if not cluster.is_ready:
         yield Alert("cluster", f"The data cluster is not ready: {cluster.reason}")
     for channel in channels:
-        if channel.lag_s > budgets.lag_s:
+        if channel.lag_s is not None and channel.lag_s > budgets.lag_s:
             yield Alert(
                 f"lag {channel.name}",
                 f"{channel.name} is {channel.lag_s:.0f} s behind its records; the budget is {budgets.lag_s:g} s.",

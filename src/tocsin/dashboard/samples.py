@@ -62,7 +62,7 @@ class ChannelSample(msgspec.Struct, frozen=True):
 
     ``latency_ms`` is from a record's acceptance to its result, the wait for a tick included; ``lost`` are results of
     which brokers were told a gap in that minute. While the data cluster does not answer, channels are as it last told,
-    and their state is ``unknown``.
+    their state is ``unknown``, and so are lag, rates and means.
     """
 
     name: str
@@ -72,10 +72,10 @@ class ChannelSample(msgspec.Struct, frozen=True):
     subscriptions: int
     backends: int
     executions: int
-    lag_s: float
-    results_per_s: float
-    matched_per_s: float
-    considered_per_s: float
+    lag_s: float | None
+    results_per_s: float | None
+    matched_per_s: float | None
+    considered_per_s: float | None
     execution_ms: float | None
     problem: str | None
     latency_ms: float | None = None

@@ -177,6 +177,13 @@ class Sampler:
 
     def _channel(self, one: dict[str, Any], *, is_told: bool) -> ChannelSample:
         name, rates = one["name"], self._minute
+
+        def per_s(counter: str) -> float | None:
+            return round(rates.per_s(f"{counter} {name}"), 2) if is_told else None
+
+        def mean_ms(histogram: str) -> float | None:
+            return rates.mean_ms(f"{histogram} {name}") if is_told else None
+
         return ChannelSample(
             name=name,
             mode=one["mode"],
@@ -185,13 +192,13 @@ class Sampler:
             subscriptions=one["subscriptions"],
             backends=one["backends"],
             executions=one["executions"],
-            lag_s=round(one["lag_s"], 2) if is_told else 0.0,
-            results_per_s=round(rates.per_s(f"results_total {name}"), 2),
-            matched_per_s=round(rates.per_s(f"matched_total {name}"), 2),
-            considered_per_s=round(rates.per_s(f"considered_total {name}"), 2),
-            execution_ms=rates.mean_ms(f"execution_seconds {name}"),
+            lag_s=round(one["lag_s"], 2) if is_told else None,
+            results_per_s=per_s("results_total"),
+            matched_per_s=per_s("matched_total"),
+            considered_per_s=per_s("considered_total"),
+            execution_ms=mean_ms("execution_seconds"),
             problem=one["problem"] if is_told else None,
-            latency_ms=rates.mean_ms(f"{LATENCY} {name}"),
+            latency_ms=mean_ms(LATENCY),
             lost=round(rates.grown(f"lost_results {name}")),
         )
 

@@ -137,9 +137,12 @@ def test_a_connection_that_is_reset_at_once_is_told_like_one_that_is_not_there()
 def test_while_the_cluster_is_away_channels_are_as_it_last_told() -> None:
     behind = CHANNEL | {"lag_s": 900.0, "problem": "it fails"}
     told = answers(0.0, 0.0) | {"http://d/channels": {"channels": [behind]}}
-    away = {url: found for url, found in told.items() if not url.startswith("http://d")}
-    *_, sample = asyncio.run(sampled(told, away))
-    assert [(one.name, one.state, one.lag_s) for one in sample.channels] == [("Near", "unknown", 0.0)]
+    grown = answers(0.0, 100.0)
+    *_, sample = asyncio.run(sampled(told, grown, without("http://d", grown)))
+    (channel,) = sample.channels
+    assert (channel.name, channel.state, channel.executions) == ("Near", "unknown", 9)
+    assert (channel.lag_s, channel.results_per_s, channel.matched_per_s, channel.latency_ms) == (None,) * 4
+    assert sample.cluster.latency_ms is None
     assert [alert.id for alert in sample.alerts] == ["cluster"]
 
 

@@ -47,6 +47,22 @@ def test_before_policies_are_switched_it_is_said_which(script: Script) -> None:
 
 
 @pytest.mark.parametrize(
+    ("states", "is_ready", "is_away"),
+    [
+        pytest.param(["running", "paused"], True, False, id="it answers"),
+        pytest.param(["running"], False, False, id="it answers that it is not ready"),
+        pytest.param(["unknown"], True, True, id="channels are not told"),
+        pytest.param([], True, False, id="there is no channel"),
+        pytest.param([], False, True, id="nothing was ever told"),
+    ],
+)
+def test_it_is_known_whether_the_cluster_is_away(
+    script: Script, states: list[str], is_ready: bool, is_away: bool
+) -> None:
+    assert said(script, "isAway", [{"state": state} for state in states], {"is_ready": is_ready}) is is_away
+
+
+@pytest.mark.parametrize(
     ("plan", "sentence"),
     [
         ({"kind": "drain", "cause": "drain broker_3", "states": {}}, "Plan p2 (drain broker_3): no moves."),

@@ -54,18 +54,17 @@ const tellAlerts = () => showAlerts(byId("alerts"), last, { isLost: isLost(), is
 
 function showTiles({ figures, brokers, channels, cluster }) {
   const online = brokers.reduce((sum, { online }) => sum + online, 0);
-  const results = channels.reduce((sum, { results_per_s }) => sum + results_per_s, 0);
-  const lag = Math.max(0, ...channels.map(({ lag_s }) => lag_s));
   const serving = brokers.filter(({ state }) => state === "live").length;
   tiles({
-    ...(figures ? told(figures, online, serving) : UNTOLD),
-    "Results": [perSecond(results), "/s", plural(channels.length, "channel")],
-    "Record to result": [milliseconds(cluster.latency_ms), "", lag > 1 ? `${seconds(lag)} behind at most` : "nothing waits"],
+    ...(figures ? told(figures, online, serving) : NO_COORDINATOR),
+    ...(words.isAway(channels, cluster) ? NO_CLUSTER : run(channels, cluster)),
     "Spark": spark(cluster),
   });
 }
 
-const UNTOLD = Object.fromEntries(["Balance (cov)", "Load in all", "People online"].map((name) => [name, ["–", "", "the coordinator is away"]]));
+const away = (who, ...names) => Object.fromEntries(names.map((name) => [name, ["–", "", `the ${who} is away`]]));
+const NO_COORDINATOR = away("coordinator", "Balance (cov)", "Load in all", "People online");
+const NO_CLUSTER = away("cluster", "Results", "Record to result");
 
 /** What the coordinator tells of the brokers. */
 function told(figures, online, serving) {
@@ -73,6 +72,16 @@ function told(figures, online, serving) {
     "Balance (cov)": [decimal(figures.cov, 3), "", figures.total === 0 ? "no load yet" : `highest ${rate(figures.maximum)}`],
     "Load in all": [...rateParts(figures.total), `mean ${rate(figures.mean)} a broker`],
     "People online": [count(online), "", `at ${plural(serving, "live broker")}`],
+  };
+}
+
+/** What the cluster tells of the channels. */
+function run(channels, { latency_ms }) {
+  const results = channels.reduce((sum, { results_per_s }) => sum + results_per_s, 0);
+  const lag = Math.max(0, ...channels.map(({ lag_s }) => lag_s));
+  return {
+    "Results": [perSecond(results), "/s", plural(channels.length, "channel")],
+    "Record to result": [milliseconds(latency_ms), "", lag > 1 ? `${seconds(lag)} behind at most` : "nothing waits"],
   };
 }
 
@@ -111,9 +120,9 @@ function showChannels({ channels, cluster }) {
     el("td", {}, el("span", { class: `tag ${STATES[one.state] ?? ""}`, title: one.problem }, one.state), " ", el("span", { class: "quiet small" }, one.strategy)),
     number(count(one.subscriptions)),
     number(count(one.backends)),
-    number(one.lag_s < 0.05 ? "–" : seconds(one.lag_s)),
-    number(`${perSecond(one.matched_per_s)} / ${perSecond(one.considered_per_s)}`),
-    number(perSecond(one.results_per_s)),
+    number(one.lag_s < 0.05 ? "–" : seconds(one.lag_s)), // unknown is below that, too
+    number(one.state === "unknown" ? "–" : `${perSecond(one.matched_per_s)} / ${perSecond(one.considered_per_s)}`),
+    number(one.state === "unknown" ? "–" : perSecond(one.results_per_s)),
     number(milliseconds(one.latency_ms)),
     number(milliseconds(one.execution_ms)),
     number(count(one.executions)))));

@@ -47,6 +47,9 @@ export function plan(one) {
   return `Plan ${one.id} (${about}): ${total ? plural(total, "move") : "no moves"}${parts.length ? `, ${parts.join(", ")}` : ""}.`;
 }
 
+/** Whether nobody tells how channels run. */
+export const isAway = (channels, cluster) => (channels.length ? channels.some(({ state }) => state === "unknown") : !cluster.is_ready);
+
 /** While there is no decision yet. */
 export function undecided({ balancing, balance_every_s }) {
   if (!balancing.migrate && !balancing.shuffle) return "Nothing was decided yet, and balancing is off: neither policy is chosen.";
