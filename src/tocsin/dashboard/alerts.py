@@ -10,6 +10,11 @@ import msgspec
 from tocsin.config import Dashboard
 from tocsin.dashboard.samples import Alert, BrokerSample, ChannelSample, ClusterSample, Figures
 
+ABSENT = {
+    "silent": "it does not report, keeps its people, and gets no newcomers",
+    "dead": "its people are served elsewhere",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
@@ -58,14 +63,15 @@ def exceeded(
                 f"{channel.name} is {channel.lag_s:.0f} s behind its records; the budget is {budgets.lag_s:g} s.",
             )
         if channel.lost > budgets.lost:
-            text = f"{channel.name} lost {channel.lost:,} results in the last minute; brokers are told of the gap."
-            yield Alert(f"loss {channel.name}", text)
+            text = f"{channel.name} lost {channel.lost:,} results in the last minute, of which brokers are told a gap"
+            yield Alert(f"loss {channel.name}", f"{text}; the budget is {budgets.lost:,}.")
         if channel.problem:
             yield Alert(f"channel {channel.name}", f"{channel.name} is {channel.state}: {channel.problem}")
     if figures and figures.cov > budgets.cov and figures.mean >= budgets.cov_load:
         yield Alert("cov", f"Brokers are unevenly loaded: cov {figures.cov:.2f}, and the budget is {budgets.cov:g}.")
     for broker in brokers:
-        if broker.state in ("silent", "dead"):
-            yield Alert(f"broker {broker.name}", f"{broker.name} is {broker.state}: its people are served elsewhere.")
+        if broker.state in ABSENT:
+            yield Alert(f"broker {broker.name}", f"{broker.name} is {broker.state}: {ABSENT[broker.state]}.")
         if broker.lost > budgets.lost:
-            yield Alert(f"loss {broker.name}", f"{broker.name} told of {broker.lost:,} losses in the last minute.")
+            text = f"{broker.name} told of {broker.lost:,} losses in the last minute; the budget is {budgets.lost:,}."
+            yield Alert(f"loss {broker.name}", text)

@@ -28,6 +28,27 @@ def test_what_exceeds_its_budget(brokers, figures, channels, cluster, expected) 
     assert [alert.id for alert in exceeded(BUDGETS, brokers, figures, channels, cluster)] == expected
 
 
+@pytest.mark.parametrize(
+    ("brokers", "channels", "sentence"),
+    [
+        ([broker("b", lost=3000)], [], "b told of 3,000 losses in the last minute; the budget is 2."),
+        (
+            [],
+            [channel("Holed", lost=3)],
+            "Holed lost 3 results in the last minute, of which brokers are told a gap; the budget is 2.",
+        ),
+        ([broker("b", state="dead")], [], "b is dead: its people are served elsewhere."),
+        (
+            [broker("b", state="silent")],
+            [],
+            "b is silent: it does not report, keeps its people, and gets no newcomers.",
+        ),
+    ],
+)
+def test_an_alert_says_what_is_so_and_what_the_budget_is(brokers, channels, sentence) -> None:
+    assert [alert.text for alert in exceeded(BUDGETS, brokers, Figures(), channels, READY)] == [sentence]
+
+
 def test_an_alert_knows_since_when_it_holds() -> None:
     watch, bad = Watch(BUDGETS), [broker("b", state="dead")]
     assert [alert.since for at in (1.0, 2.0) for alert in watch.look(at, bad, Figures(), [], READY)] == [1.0, 1.0]
