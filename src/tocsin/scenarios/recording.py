@@ -12,7 +12,7 @@ import json
 import math
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
@@ -32,7 +32,7 @@ class Event(NamedTuple):
 
 
 def record(path: str | Path, events: Iterable[Event], about: dict[str, Any]) -> int:
-    """Write a recording; the number of events."""
+    """Write a recording; the number of events. Unavailable where it cannot be written."""
     count = 0
     with _writer(Path(path)) as file:
         file.write(_line({"format": FORMAT, "version": VERSION, "about": about}))
@@ -103,16 +103,15 @@ def _line(value: Any) -> str:
 
 @contextmanager
 def _writer(path: Path) -> Iterator[IO[str]]:
-    if path.suffix != ".gz":
-        with path.open("w", encoding="utf-8", newline="\n") as file:
-            yield file
-        return
-    with (
-        path.open("wb") as raw,
-        gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as packed,  # neither name nor time in it
-        TextIOWrapper(cast(IO[bytes], packed), encoding="utf-8", newline="\n") as file,
-    ):
-        yield file
+    try:
+        with ExitStack() as opened:
+            file: IO[bytes] = opened.enter_context(path.open("wb"))
+            if path.suffix == ".gz":  # neither name nor time in it
+                packed = gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0)
+                file = cast(IO[bytes], opened.enter_context(packed))
+            yield opened.enter_context(TextIOWrapper(file, encoding="utf-8", newline="\n"))
+    except OSError as problem:
+        raise Unavailable(f"recording {path} cannot be written: {problem.strerror}") from None
 
 
 def _reader(path: Path) -> IO[str]:

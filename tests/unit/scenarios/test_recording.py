@@ -55,6 +55,12 @@ def test_a_damaged_recording_is_noticed(tmp_path: Path, text: str, problem: str)
         list(replay(path))
 
 
+@pytest.mark.parametrize("name", ["nowhere/r.jsonl", "nowhere/r.jsonl.gz", ""])
+def test_where_nothing_can_be_written_is_named(tmp_path: Path, name: str) -> None:
+    with pytest.raises(Unavailable, match=f"recording {tmp_path / name} cannot be written: "):
+        record(tmp_path / name, EVENTS, {})
+
+
 @pytest.mark.parametrize("name", ["nowhere.jsonl", "nowhere.jsonl.gz", ""])
 def test_what_is_no_file_is_named(tmp_path: Path, name: str) -> None:
     with pytest.raises(Unavailable, match="cannot be read"):
