@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tocsin.dashboard import report
+from tocsin.demo.plan import SPEED
 from tocsin.demo.summary import ChannelLine, Summary
 from tocsin.demo.view import closing_lines
 
@@ -20,7 +21,7 @@ def write(path: Path, summary: Summary, past: Mapping[str, Any] | None) -> None:
         sections.append(report.said("What was not as it should be", list(summary.problems), is_bad=True))
     sections.append(report.table("Channels", COLUMNS, map(_row, summary.channels)))
     sections += report.plots(past) if past else []
-    lead = f"{summary.seconds:.0f} seconds of a generated city, each standing for half a minute of it."
+    lead = f"{summary.seconds:.0f} seconds of a generated city, each standing for {SPEED:g} seconds of it."
     path.write_text(report.page("A city on Tocsin", lead, sections), encoding="utf-8")
 
 
