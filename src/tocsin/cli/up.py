@@ -113,15 +113,15 @@ def _greet(view: TextView | JsonView, addresses: Addresses, resolved: Resolved) 
         where[DASHBOARD] = addresses.dashboard_url
     here = f"--coordinator {addresses.coordinator_url} --data-dir {resolved.config.data_dir}"
     line = f"tocsin subscribe news --topic {here}"
-    entrance = _entrance(addresses, resolved)
     if isinstance(view, JsonView):
-        view.tell({"ready": where, "try": line} | ({"open": entrance} if entrance else {}))
+        view.tell({"ready": where, "try": line})
         return
     console = Console(soft_wrap=True, highlight=False)
     console.print("\n[bold]Everything runs.[/bold]")
     for name, url in where.items():
         console.print(f"  {name:<12} {url}")
-    if entrance:
+    entrance = _entrance(addresses, resolved)
+    if entrance and console.is_terminal:  # a log is no place for an address that lets somebody in
         console.print("In a browser, good for one visitor (others paste a token):")
         console.print(f"  {entrance}", markup=False)
     console.print("In another terminal:")
