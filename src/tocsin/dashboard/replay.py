@@ -159,16 +159,16 @@ class _Crowd:
         counts = np.bincount(self._at, minlength=len(self._names)).tolist()
         return [
             BrokerSample(
-                name,
-                "live",
-                count,
-                count,
-                round(float(load) * 0.2, 1),
-                round(float(load) * 0.8, 1),
-                0.0,
-                None,
-                (float(spot[0]), float(spot[1])),
-                round(float(load) / 400, 1),
+                name=name,
+                state="live",
+                users=count,
+                online=count,
+                bytes_in=round(float(load) * 0.2, 1),
+                bytes_out=round(float(load) * 0.8, 1),
+                loop_lag_s=0.0,
+                capacity=None,
+                location=(float(spot[0]), float(spot[1])),
+                deliveries_per_s=round(float(load) / 400, 1),
             )
             for name, count, load, spot in zip(self._names, counts, self._loads, self._spots, strict=True)
         ]
@@ -206,6 +206,17 @@ def evenly(ways: Floats) -> NDArray[np.int64]:
 
 def _channel(reports: int) -> ChannelSample:
     return ChannelSample(
-        "Reports (played)", "continuous", "running", "recording", 0, 0, 0, 0.0, float(reports), float(reports),
-        float(reports), None, None,
-    )  # fmt: skip
+        name="Reports (played)",
+        mode="continuous",
+        state="running",
+        strategy="recording",
+        subscriptions=0,
+        backends=0,
+        executions=0,
+        lag_s=0.0,
+        results_per_s=float(reports),
+        matched_per_s=float(reports),
+        considered_per_s=float(reports),
+        execution_ms=None,
+        problem=None,
+    )
