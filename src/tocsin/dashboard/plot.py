@@ -11,16 +11,19 @@ from itertools import pairwise
 WIDTH, HEIGHT = 920.0, 240.0
 LEFT, RIGHT, TOP, BOTTOM = 64.0, 24.0, 28.0, 26.0
 TICKS = 5
+NAME_WIDTH, NAME_HEIGHT = 130.0, 18.0  # in the legend
+IN_ROW = int((WIDTH - LEFT) // NAME_WIDTH)
 Point = tuple[float, float] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Broken where there is no value."""
+    """Broken where there is no value; dotted where another line has its colour, and hollow in the legend."""
 
     name: str
     y: Sequence[float | None]
     colour: str
+    is_dotted: bool = False
 
 
 def plot(title: str, x: Sequence[float], lines: Sequence[Line]) -> str:
@@ -35,9 +38,10 @@ def plot(title: str, x: Sequence[float], lines: Sequence[Line]) -> str:
         return across, HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * value / top
 
     drawn = "".join(_path(line, [at(value, s) for value, s in zip(line.y, x, strict=True)]) for line in lines)
+    above = NAME_HEIGHT * (_rows(lines) - 1)
     return (
         f"<section><h2>{escape(title)}</h2>"
-        f'<svg viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" aria-label="{escape(title)}">'
+        f'<svg viewBox="0 {-above:g} {WIDTH:g} {HEIGHT + above:g}" role="img" aria-label="{escape(title)}">'
         f"{''.join(_grid(top, right))}{drawn}{''.join(_legend(lines))}</svg></section>\n"
     )
 
@@ -63,7 +67,8 @@ def _path(line: Line, points: Sequence[Point]) -> str:
         for before, here in pairwise([None, *points])
         if here is not None
     )
-    return f'<path d="{steps}" fill="none" stroke="{line.colour}" stroke-width="2"/>'
+    dots = ' stroke-dasharray="2 3"' if line.is_dotted else ""
+    return f'<path d="{steps}" fill="none" stroke="{line.colour}" stroke-width="2"{dots}/>'
 
 
 def _grid(top: float, right: float) -> Iterable[str]:
@@ -75,12 +80,18 @@ def _grid(top: float, right: float) -> Iterable[str]:
         yield _text(LEFT + (WIDTH - LEFT - RIGHT) * share, HEIGHT - 6, f"{right * share:.0f} s", "middle")
 
 
+def _rows(lines: Sequence[Line]) -> int:
+    return max(1, -(-len(lines) // IN_ROW))
+
+
 def _legend(lines: Sequence[Line]) -> Iterable[str]:
-    step = (WIDTH - LEFT) / max(1, len(lines))
+    """In rows, the last just above the lines."""
     for number, line in enumerate(lines):
-        x = LEFT + number * min(step, 130.0)
-        yield f'<rect x="{x}" y="6" width="11" height="11" rx="2" fill="{line.colour}"/>'
-        yield _text(x + 16, 16, line.name, "start")
+        row, column = divmod(number, IN_ROW)
+        x, y = LEFT + NAME_WIDTH * column, 6 - NAME_HEIGHT * (_rows(lines) - 1 - row)
+        look = f'fill="none" stroke="{line.colour}" stroke-width="2"' if line.is_dotted else f'fill="{line.colour}"'
+        yield f'<rect x="{x:g}" y="{y:g}" width="11" height="11" rx="2" {look}/>'
+        yield _text(x + 16, y + 10, line.name, "start")
 
 
 def _text(x: float, y: float, text: str, anchor: str) -> str:

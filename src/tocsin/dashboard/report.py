@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from itertools import cycle
 from typing import Any
 
 from tocsin.dashboard.plot import Line, plot
@@ -61,8 +60,10 @@ def plots(past: Mapping[str, Any]) -> list[str]:
     brokers = list(past["brokers"].items())
 
     def by_broker(values: Any) -> list[Line]:
-        colours = cycle(COLOURS)
-        return [Line(name, values(columns), colour) for (name, columns), colour in zip(brokers, colours, strict=False)]
+        return [
+            Line(name, values(columns), COLOURS[number % len(COLOURS)], is_dotted=number >= len(COLOURS))
+            for number, (name, columns) in enumerate(brokers)
+        ]
 
     loads = by_broker(lambda columns: _sums(columns["bytes_in"], columns["bytes_out"]))
     return [

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import re
+from itertools import combinations
+
 import pytest
 
 from tocsin.config import Dashboard
@@ -51,6 +54,19 @@ def test_a_column_of_numbers_stands_right_with_its_name() -> None:
 def test_a_line_goes_from_the_left_to_the_right() -> None:
     drawn = plot("x", [0.0, 10.0], [Line("l", [0.0, 5.0], "#000")])
     assert 'd="M64.0 214.0 L896.0 28.0"' in drawn
+
+
+def test_the_names_of_many_lines_stand_in_rows_and_colours_that_come_again_are_dotted() -> None:
+    columns = {"bytes_in": [1, 2], "bytes_out": [1, 2], "online": [1, 2]}
+    brokers = {f"broker_{number}": columns for number in range(1, 17)}
+    load, highest, *_ = plots({"at": [1, 2], "cov": [0, 0], "maximum": [1, 2], "mean": [1, 2], "brokers": brokers})
+    names = re.findall(r'<text x="([\d.]+)" y="([-\d.]+)"[^>]*>(broker_\d+|highest)<', load + highest)
+    spots = [(float(x), float(y)) for x, y, _ in names]
+    assert len(set(spots[:16])) == 16
+    assert all(abs(a[0] - b[0]) >= 100 or abs(a[1] - b[1]) >= 16 for a, b in combinations(spots[:16], 2))
+    assert [round(y) for _, y in (spots[0], spots[15], spots[16])] == [-20, 16, 16]
+    assert 'viewBox="0 -36 920 276"' in load
+    assert load.count("stroke-dasharray") == 6
 
 
 def test_a_report_has_breaks_where_nobody_told() -> None:
