@@ -24,10 +24,14 @@ class BrokerPast(msgspec.Struct):
 
 
 class Past(msgspec.Struct):
-    """Columns have one entry a sample, at most ``kept``; live samples with a number above ``n`` go on from here."""
+    """Columns have one entry a sample, at most ``kept``; live samples with a number above ``n`` go on from here.
+
+    ``began`` is when the first sample was taken, which may be kept no longer.
+    """
 
     kept: int
     n: int
+    began: float
     at: list[float]
     cov: list[float | None]
     maximum: list[float | None]
@@ -81,7 +85,7 @@ class Events:
 class History:
     def __init__(self, length: int) -> None:
         self._samples: deque[Sample] = deque(maxlen=length)
-        self._length = length
+        self._length, self._began = length, 0.0
         self.decisions, self.plans, self.moves = Events("at", is_same=_is_nothing_again), Events("id"), Events("id")
 
     @property
@@ -89,6 +93,8 @@ class History:
         return self._samples[-1] if self._samples else None
 
     def add(self, sample: Sample) -> None:
+        if not self._samples:
+            self._began = round(sample.at, 2)
         self._samples.append(sample)
 
     def past(self) -> Past:
@@ -99,6 +105,7 @@ class History:
         return Past(
             kept=self._length,
             n=self.last.n if self.last else 0,
+            began=self._began,
             at=[round(sample.at, 2) for sample in samples],
             cov=[None if figures is None else round(figures.cov, 4) for figures in told],
             maximum=[None if figures is None else round(figures.maximum) for figures in told],

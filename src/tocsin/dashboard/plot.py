@@ -29,12 +29,12 @@ class Line:
 def plot(title: str, x: Sequence[float], lines: Sequence[Line]) -> str:
     """All lines over seconds ``x``, from zero to a round number above the highest value."""
     top = round_up(max((value for line in lines for value in line.y if value is not None), default=1.0))
-    right = max(x[-1], 1e-9)
+    left, right = x[0], max(x[-1], x[0] + 1e-9)
 
     def at(value: float | None, second: float) -> Point:
         if value is None:
             return None
-        across = LEFT + (WIDTH - LEFT - RIGHT) * second / right
+        across = LEFT + (WIDTH - LEFT - RIGHT) * (second - left) / (right - left)
         return across, HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * value / top
 
     drawn = "".join(_path(line, [at(value, s) for value, s in zip(line.y, x, strict=True)]) for line in lines)
@@ -42,7 +42,7 @@ def plot(title: str, x: Sequence[float], lines: Sequence[Line]) -> str:
     return (
         f"<section><h2>{escape(title)}</h2>"
         f'<svg viewBox="0 {-above:g} {WIDTH:g} {HEIGHT + above:g}" role="img" aria-label="{escape(title)}">'
-        f"{''.join(_grid(top, right))}{drawn}{''.join(_legend(lines))}</svg></section>\n"
+        f"{''.join(_grid(top, left, right))}{drawn}{''.join(_legend(lines))}</svg></section>\n"
     )
 
 
@@ -71,13 +71,15 @@ def _path(line: Line, points: Sequence[Point]) -> str:
     return f'<path d="{steps}" fill="none" stroke="{line.colour}" stroke-width="2"{dots}/>'
 
 
-def _grid(top: float, right: float) -> Iterable[str]:
+def _grid(top: float, left: float, right: float) -> Iterable[str]:
     for number in range(TICKS + 1):
         share = number / TICKS
         y = HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share
         yield f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e3e6e2"/>'
         yield _text(LEFT - 8, y + 4, short(top * share), "end")
-        yield _text(LEFT + (WIDTH - LEFT - RIGHT) * share, HEIGHT - 6, f"{right * share:.0f} s", "middle")
+        yield _text(
+            LEFT + (WIDTH - LEFT - RIGHT) * share, HEIGHT - 6, f"{left + (right - left) * share:.0f} s", "middle"
+        )
 
 
 def _rows(lines: Sequence[Line]) -> int:

@@ -52,11 +52,11 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) 
 
 
 def plots(past: Mapping[str, Any]) -> list[str]:
-    """What the dashboard has seen: loads, balance, people."""
-    began = past["at"][0] if past["at"] else 0.0
-    x = [at - began for at in past["at"]]
+    """What the dashboard has seen since it began, as far as it keeps that: loads, balance, people."""
+    x = [at - past["began"] for at in past["at"]]
     if len(x) < 2:
         return []
+    is_cut = past["n"] > len(x)
     brokers = list(past["brokers"].items())
 
     def by_broker(values: Any) -> list[Line]:
@@ -66,7 +66,9 @@ def plots(past: Mapping[str, Any]) -> list[str]:
         ]
 
     loads = by_broker(lambda columns: _sums(columns["bytes_in"], columns["bytes_out"]))
+    text = f"The dashboard keeps {len(x):,} samples: the plots begin {x[0]:,.0f} s after it did."
     return [
+        *([said("Only the end is in the plots", [text])] if is_cut else []),
         plot("Load by broker, bytes a second", x, loads),
         plot(
             "Highest and mean load, bytes a second",

@@ -25,9 +25,9 @@ def test_the_past_has_nothing_where_nobody_told() -> None:
 
 def test_only_so_many_samples_are_kept() -> None:
     history = History(2)
-    for n in range(5):
+    for n in range(1, 6):
         history.add(sample(n))
-    assert history.past().at == [3.0, 4.0]
+    assert (history.past().at, history.past().began) == ([4.0, 5.0], 1.0)
 
 
 def test_news_are_what_is_new_or_has_changed() -> None:

@@ -12,6 +12,8 @@ from tocsin.dashboard.report import page, plots, table
 from tocsin.dashboard.studying import answer
 from tocsin.errors import BadArgument
 
+UNCUT = {"n": 2, "began": 1.0}
+
 
 def test_a_study_has_curves_of_each_scheme() -> None:
     asked = StudyAsked([SchemeAsked()], subscribers=50, brokers=2, duration_s=120)
@@ -33,7 +35,7 @@ def test_the_top_of_a_plot_is_a_round_number(value: float, expected: float) -> N
 
 
 def test_a_report_needs_nothing_else_and_shows_no_markup_of_others() -> None:
-    past = {
+    past = UNCUT | {
         "at": [5.0, 6.0], "cov": [0.0, 0.1], "maximum": [1, 2], "mean": [1, 1],
         "brokers": {"<b>": {"bytes_in": [1, 1], "bytes_out": [2, 2], "online": [0, 1]}},
     }  # fmt: skip
@@ -59,7 +61,9 @@ def test_a_line_goes_from_the_left_to_the_right() -> None:
 def test_the_names_of_many_lines_stand_in_rows_and_colours_that_come_again_are_dotted() -> None:
     columns = {"bytes_in": [1, 2], "bytes_out": [1, 2], "online": [1, 2]}
     brokers = {f"broker_{number}": columns for number in range(1, 17)}
-    load, highest, *_ = plots({"at": [1, 2], "cov": [0, 0], "maximum": [1, 2], "mean": [1, 2], "brokers": brokers})
+    load, highest, *_ = plots(
+        UNCUT | {"at": [1, 2], "cov": [0, 0], "maximum": [1, 2], "mean": [1, 2], "brokers": brokers}
+    )
     names = re.findall(r'<text x="([\d.]+)" y="([-\d.]+)"[^>]*>(broker_\d+|highest)<', load + highest)
     spots = [(float(x), float(y)) for x, y, _ in names]
     assert len(set(spots[:16])) == 16
@@ -72,9 +76,18 @@ def test_the_names_of_many_lines_stand_in_rows_and_colours_that_come_again_are_d
 def test_a_report_has_breaks_where_nobody_told() -> None:
     untold = {"bytes_in": [1, None, 1, 1], "bytes_out": [2, None, 2, 2], "online": [1, None, 1, 1]}
     figures = [0.5, None, 0.5, 0.5]
-    past = {"at": [1, 2, 3, 4], "cov": figures, "maximum": figures, "mean": figures, "brokers": {"b": untold}}
+    past = UNCUT | {"at": [1, 2, 3, 4], "cov": figures, "maximum": figures, "mean": figures, "brokers": {"b": untold}}
     for drawn in plots(past):
         assert drawn.count("M64.0") == drawn.count("M618.7") == drawn.count("L896.0") >= 1
+
+
+def test_a_report_of_a_long_run_says_that_its_plots_are_of_the_end() -> None:
+    figures = {"cov": [0, 0], "maximum": [1, 2], "mean": [1, 2], "brokers": {}}
+    past = {"n": 1_000, "began": 0.0, "at": [900.0, 1_000.0], **figures}
+    told, first, *_ = plots(past)
+    assert "keeps 2 samples: the plots begin 900 s after it did" in told
+    assert re.findall(r">(\d+ s)<", first) == ["900 s", "920 s", "940 s", "960 s", "980 s", "1000 s"]
+    assert len(plots(past | {"n": 2})) == 4
 
 
 def test_the_emergency_city_has_five_brokers_and_no_other_number() -> None:

@@ -11,7 +11,10 @@ from tocsin.demo.summary import ChannelLine, Summary
 LINE = ChannelLine("ByKind", "continuous", "index", 1_500, 8, 12, 0, 900, 7_000, 42.4, 2_512.0, 0.0)
 SUMMARY = Summary("Done", 45.0, {"Reports": 7_500}, [LINE], 24)
 BROKER = {"bytes_in": [1, 2], "bytes_out": [3, 4], "online": [5, 6]}
-PAST = {"n": 2, "at": [100.0, 101.0], "cov": [0, 0], "maximum": [1, 2], "mean": [1, 2], "brokers": {"b": BROKER}}
+PAST = {
+    "n": 2, "began": 100.0, "at": [100.0, 101.0], "cov": [0, 0], "maximum": [1, 2], "mean": [1, 2],
+    "brokers": {"b": BROKER},
+}  # fmt: skip
 
 
 def test_it_says_how_fast_the_city_lived(tmp_path: Path) -> None:
