@@ -96,7 +96,7 @@ def _run(
         secret = read_secret(config.secret_path)
         with connect(config, None, None) as client, NoticeReceiver(secret) as receiver:
             crowd = Crowd(servers.coordinator_url, lambda user: mint(secret, user, ["subscribe:*"], 3600), is_connected)
-            onlooker = _onlooker(plan, servers, secret)
+            onlooker = _onlooker(plan, servers, secret, screen)
             for line in dashboard_lines(_entrance(config, servers), is_kept=is_kept):
                 screen.say(line)
             run = DemoRun(client, plan, ahead, receiver, crowd, onlooker.show if onlooker else _unseen)
@@ -127,13 +127,13 @@ def _entrance(config: Config, servers: Servers) -> str | None:
     return entrance(servers.dashboard_url, read_secret(config.secret_path), config.dashboard.enter_ttl)
 
 
-def _onlooker(plan: Plan, servers: Servers, secret: bytes) -> Onlooker | None:
+def _onlooker(plan: Plan, servers: Servers, secret: bytes, screen: Screen) -> Onlooker | None:
     """Shows the city on the dashboard, where there is one."""
     if servers.dashboard_url is None:
         return None
     from tocsin.demo.onlooker import Onlooker
 
-    onlooker = Onlooker(servers.dashboard_url, secret, plan.scenario)
+    onlooker = Onlooker(servers.dashboard_url, secret, plan.scenario, screen.say)
     onlooker.start()
     return onlooker
 

@@ -27,7 +27,7 @@ from tocsin.config import Config, page_origins, url_of
 from tocsin.dashboard import api, city, pages
 from tocsin.dashboard.api import Addresses, Limits
 from tocsin.dashboard.api import Dashboard as Shared
-from tocsin.dashboard.asking import AsReader
+from tocsin.dashboard.asking import AsOneself
 from tocsin.dashboard.entering import Door, entrance
 from tocsin.dashboard.feeding import Live, Playing
 from tocsin.dashboard.lab import Lab
@@ -166,7 +166,7 @@ def addresses(config: Config) -> tuple[str, str]:
 def _asker(config: Config, secret: bytes) -> httpx.AsyncClient:
     return httpx.AsyncClient(
         timeout=config.dashboard.timeout,
-        auth=AsReader(secret),
+        auth=AsOneself(secret, NAME, ["read"]),
         verify=trusting("http.ca_file", config.http.ca_file) or True,
         limits=httpx.Limits(max_connections=CONNECTIONS),
     )

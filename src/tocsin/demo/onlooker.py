@@ -10,24 +10,23 @@ from typing import Any
 import httpx
 
 from tocsin.dashboard import city
+from tocsin.dashboard.asking import AsOneself
 from tocsin.dashboard.city import Scene
 from tocsin.demo.work import Work
 from tocsin.scenarios.city import Scenario
-from tocsin.tokens import mint
 
 TIMEOUT_S = 5.0
 _WAITING = 4  # messages; further ones are not shown
-_TOKEN_S = 3600.0
+_JSON = {"Content-Type": "application/json"}
 
 
 class Onlooker:
-    """``show`` may be called from any thread and returns at once."""
+    """``show`` may be called from any thread and returns at once; ``tell`` hears, once, that something was refused."""
 
-    def __init__(self, url: str, secret: bytes, scenario: Scenario) -> None:
-        token = mint(secret, "demo", ["read", f"publish:{city.TOPIC}"], _TOKEN_S)
-        self._client = httpx.Client(
-            base_url=url, timeout=TIMEOUT_S, headers={"Authorization": f"Bearer {token}"}, trust_env=False
-        )
+    def __init__(self, url: str, secret: bytes, scenario: Scenario, tell: Callable[[str], None]) -> None:
+        auth = AsOneself(secret, "demo", ["read", f"publish:{city.TOPIC}"])
+        self._client = httpx.Client(base_url=url, timeout=TIMEOUT_S, auth=auth, trust_env=False)
+        self._tell, self._has_told = tell, False
         self._scenario = scenario
         self._waiting: queue.Queue[dict[str, Any]] = queue.Queue(_WAITING)
         self._work = Work("onlooker", self._run)
@@ -66,22 +65,27 @@ class Onlooker:
     def _run(self, stopping: threading.Event) -> None:
         scenario = self._scenario
         scene = Scene(scenario.seed, scenario.size_m, scenario.districts, scenario.shelters, scenario.people)
-        _quietly(lambda: self._client.put("/api/city", content=city.encoded(scene), headers=_JSON))
+        self._ask("PUT", "/api/city", scene)
         while not stopping.is_set():
             try:
                 message = self._waiting.get(timeout=0.2)
             except queue.Empty:
                 continue
-            body = city.encoded(message)
-            _quietly(lambda body=body: self._client.post(f"/topics/{city.TOPIC}/messages", content=body))  # type: ignore[misc]
+            self._ask("POST", f"/topics/{city.TOPIC}/messages", message)
+
+    def _ask(self, method: str, path: str, message: Scene | dict[str, Any]) -> None:
+        """A dashboard that is slow or gone, or refuses, is no reason to end the demonstration."""
+        try:
+            answer = self._client.request(method, path, content=city.encoded(message), headers=_JSON)
+        except httpx.HTTPError:
+            return
+        if answer.is_error and not self._has_told:
+            self._has_told = True
+            self._tell(f"The dashboard's map does not show all of the city ({answer.status_code}: {_why(answer)})")
 
 
-_JSON = {"Content-Type": "application/json"}
-
-
-def _quietly(ask: Callable[[], httpx.Response]) -> None:
-    """A dashboard that is slow or gone is no reason to end the demonstration."""
+def _why(answer: httpx.Response) -> str:
     try:
-        ask()
-    except httpx.HTTPError:
-        return
+        return str(answer.json()["detail"])
+    except (ValueError, KeyError, TypeError):
+        return answer.text[:200]
