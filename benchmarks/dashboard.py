@@ -4,8 +4,9 @@
 
 A recording of the city is made and shown by ``tocsin dashboard --replay``, in a real Chromium, page by page: first the
 map, then the operator's page. A frame's time is that between two calls of requestAnimationFrame, which are 16.7 ms
-apart at best; bytes are those of everything that came over the page's WebSocket. Both are measured after the page has
-settled. The last line is JSON with the worse of the two pages, ``p95_frame_ms`` and ``kilobytes_per_second``.
+apart at best; bytes are those of everything that came over the page's WebSocket. Both are measured after the page shows
+all brokers and has settled; a page that shows nothing, or gets nothing, is an error. The last line is JSON with the
+worse of the two pages, ``p95_frame_ms`` and ``kilobytes_per_second``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 from rich.console import Console
 from rich.table import Table
 
@@ -37,7 +38,8 @@ from tocsin.tokens import mint, read_secret
 BROKERS, PEOPLE = 10, 10_000
 RECORDED_S, MEASURED_S, SETTLE_S = (60.0, 40.0, 5.0)
 QUICK_RECORDED_S, QUICK_MEASURED_S = 20.0, 12.0
-PAGES = ("/city", "/operator")
+PAGES = {"/city": "#legend li", "/operator": "#brokers tbody tr"}  # with what there is one of for each broker
+PATIENCE_MS = 60_000
 FRAMES = """
 window.frameTimes = [];
 requestAnimationFrame(function next(now) { window.frameTimes.push(now); requestAnimationFrame(next); });
@@ -91,6 +93,7 @@ def _measured(browser: Browser, url: str, token: str, path: str, seconds: float)
     page, received = context.new_page(), [0]
     page.on("websocket", lambda socket: socket.on("framereceived", lambda data: _count(received, data)))
     page.goto(url + path)
+    _until_shown(page, path)
     _wait(page, SETTLE_S)
     page.evaluate("window.frameTimes.length = 0")
     before, began = received[0], time.monotonic()
@@ -98,8 +101,19 @@ def _measured(browser: Browser, url: str, token: str, path: str, seconds: float)
     passed_s = time.monotonic() - began
     times = page.evaluate("window.frameTimes")
     context.close()
+    if received[0] == before:
+        raise SystemExit(f"{path}: nothing came in {passed_s:.0f} s, so there was nothing to measure")
     frames = [after - at for at, after in pairwise(times)]
     return Measured(path, frames, (received[0] - before) / passed_s)
+
+
+def _until_shown(page: Page, path: str) -> None:
+    """An empty page would be the smoothest of all."""
+    try:
+        expect(page.locator(".state")).to_have_text("playing a recording", timeout=PATIENCE_MS)
+        expect(page.locator(PAGES[path])).to_have_count(BROKERS, timeout=PATIENCE_MS)
+    except AssertionError as problem:
+        raise SystemExit(f"{path} does not show the recording: {problem}") from None
 
 
 def _wait(page: Page, seconds: float) -> None:
