@@ -5,11 +5,13 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,7 +46,22 @@ def test_a_short_run_delivers_everything_exactly_once_and_leaves_nothing_running
     assert summary["records"]["Reports"] > summary["warm_up_reports"] > 0
     assert "Starting Spark" in done.stderr
     assert "make demo ARGS=--keep" in done.stderr
+    assert re.search(r"^ +http://127\.0\.0\.1:\d+/#enter=\S+$", done.stderr, re.MULTILINE)
+    _check_report((tmp_path / ".demo" / "report.html").read_text(), summary)
     assert not _is_locked(tmp_path / ".demo" / "data" / "lock")
+
+
+def _check_report(text: str, summary: dict[str, Any]) -> None:
+    """It stands alone, and has the summary, the channels, and plots of what the dashboard saw."""
+    assert "Every notification came exactly once" in text
+    for line in summary["channels"]:
+        assert f"<td>{line['channel']}</td>" in text
+        assert f">{line['notifications']:,}</td>" in text
+    assert text.count("<svg") == 4
+    assert "broker_1" in text
+    assert "broker_2" in text
+    assert all("L" in path for path in re.findall(r'<path d="([^"]*)"', text))
+    assert not any(word in text for word in ("src=", "href=", "@import", "url("))
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"])
