@@ -10,6 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
+from tocsin.dashboard import city
 from tocsin.scenarios.city import City
 
 PAGES = ("/operator", "/city", "/me", "/lab")
@@ -97,6 +98,20 @@ def test_what_the_channel_adds_is_marked_on_the_map(visit: Opener, system: Any) 
     system.report(40, "dark streets", "outage", shelter.x, shelter.y)
     expect(found.page.locator("#marked")).to_contain_text(shelter.name)
     assert found.complaints == []
+
+
+def test_who_opens_the_map_late_sees_people_and_no_old_reports(visit: Opener, system: Any) -> None:
+    system.ask("dashboard", "PUT", "/api/city", {"seed": 1, "people": 2})
+    fire = {"report_id": "r", "kind": "fire", "severity": 3, "x": 100, "y": 100, "radius": 50}
+    for t in (6.0, 7.0):
+        system.ask("dashboard", "POST", "/topics/city/messages", city.people(t, [1e3, 2e3], [1e3, 2e3], (1e4, 8e3)))
+        system.ask("dashboard", "POST", "/topics/city/messages", city.reports(t, [fire]))
+    page = visit("/city", system.token("operator")).page
+    expect(page.locator("#clock")).to_have_text("7 s from the beginning")
+    expect(page.locator(".state")).to_have_text("live")
+    system.ask("dashboard", "POST", "/topics/city/messages", city.reports(8.0, [fire]))
+    expect(page.locator("#reports li")).to_have_count(1)
+    expect(page.locator("#reports")).to_contain_text("8 s")
 
 
 def test_a_move_to_another_broker_breaks_nothing_on_my_page(visit: Opener, system: Any) -> None:
