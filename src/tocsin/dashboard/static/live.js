@@ -1,11 +1,10 @@
 /** Follow one of the dashboard's own topics: what was, then what comes, each message once. */
 
 import { connect } from "./tocsin.js";
-import { addresses, askPatiently, lastingToken, logIn, onceMore, setState } from "./shell.js";
+import { addresses, askPatiently, isOfToken, lastingToken, logIn, onceMore, setState } from "./shell.js";
 
 let session = null; // a promise
 let link = "";
-const BAD_TOKEN = 4400;
 
 /** The one connection of this page, over the protocol that subscribers use. */
 function connected() {
@@ -39,7 +38,7 @@ export async function follow(topic, path, begin, take) {
       await followOnce(topic, path, begin, take);
     } catch (problem) {
       if (problem.status || GIVEN_UP.has(problem.code)) throw problem;
-      if (problem.code === "unauthenticated" || problem.number === BAD_TOKEN) await logIn(problem.message);
+      if (isOfToken(problem)) await logIn(problem.message);
       setState("lost", "connection lost, trying again");
     }
     await leave();

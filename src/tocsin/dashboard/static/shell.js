@@ -13,15 +13,19 @@ const ENDS_SOON_S = 120;
 const AGAIN_MS = 5_000;
 const BELL = '<svg viewBox="0 0 24 24" aria-hidden="true"><path d="M12 2a1.6 1.6 0 0 0-1.6 1.6v.5C7.3 4.8 5 7.500 5 10.800V15l-2 3v1h18v-1l-2-3v-4.200c0-3.300-2.300-6-5.400-6.700v-.5A1.600 1.600 0 0 0 12 2Zm-2.600 18a2.700 2.700 0 0 0 5.200 0Z"/></svg>';
 
+const BAD_TOKEN = 4400; // the code with which a broker closes a connection
+
 export let addresses = null;
+let isTokenNeeded = true;
 let state;
 
 /** Draw the bar; resolves when there is a token, or none is needed. */
 export async function open({ needsToken = true } = {}) {
   drawBar();
   addresses = await (await fetch("/api/addresses")).json();
+  isTokenNeeded = needsToken && !addresses.insecure;
   await enter();
-  if (needsToken && !token() && !addresses.insecure) await logIn();
+  if (isTokenNeeded && !token()) await logIn();
   return addresses;
 }
 
@@ -58,6 +62,9 @@ export async function ask(url, { method = "GET", body = null } = {}) {
   if (!answer.ok) throw Object.assign(new Error(found?.detail ?? `The answer was ${answer.status}.`), { status: answer.status });
   return found;
 }
+
+/** Whether another token may overcome a problem, of a request or of a session. */
+export const isOfToken = ({ status, code, number }) => status === 401 || code === "unauthenticated" || number === BAD_TOKEN;
 
 /** The pause before something is tried again. */
 export const onceMore = () => new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
@@ -122,7 +129,7 @@ export function confirm({ title, text, action }) {
 
 let asking = null;
 
-/** A dialog in which a token is pasted, one at a time; resolves when there is one. */
+/** A dialog in which a token is pasted, one at a time; resolves when there is one, or none is needed and none was given. */
 export function logIn(problem = "") {
   asking ??= askToken(problem).finally(() => (asking = null));
   return asking;
@@ -131,7 +138,7 @@ export function logIn(problem = "") {
 function askToken(problem) {
   const before = claims().sub;
   return new Promise((resolve) => {
-    const pasted = el("input", { type: "text", required: true, spellcheck: "false", autocomplete: "off", id: "pasted-token" });
+    const pasted = el("input", { type: "password", required: true, spellcheck: "false", autocomplete: "off", id: "pasted-token" });
     const wrong = el("p", { class: "error", role: "alert" }, problem);
     const dialog = el("dialog", { "aria-labelledby": "login-title" },
       el("form", {},
@@ -140,8 +147,18 @@ function askToken(problem) {
         el("label", { for: "pasted-token" }, "Token", pasted),
         el("p", { class: "quiet small" }, "Make one with ", el("code", {}, "tocsin token NAME --data-dir DIR --can read --can 'topic:*'"), "; who subscribes needs ", el("code", {}, "--can 'subscribe:*'"), ", an operator ", el("code", {}, "--can admin"), ". DIR is where the system keeps its data: ", el("code", {}, ".tocsin"), " unless another was named, ", el("code", {}, ".demo/data"), " for a demo."),
         wrong,
-        el("div", { class: "row" }, el("button", { class: "primary" }, "Log in"))));
-    dialog.addEventListener("cancel", (event) => event.preventDefault());
+        el("div", { class: "row" },
+          el("button", { class: "primary" }, "Log in"),
+          isTokenNeeded ? null : el("button", { type: "button", onclick: () => dialog.close() }, "Cancel"))));
+    let isGiven = false;
+    dialog.addEventListener("close", () => { // by Esc, too, which a page can refuse only once
+      if (isTokenNeeded && !isGiven) {
+        dialog.showModal();
+        return;
+      }
+      dialog.remove();
+      resolve();
+    });
     dialog.querySelector("form").addEventListener("submit", (event) => {
       event.preventDefault();
       const given = pasted.value.trim();
@@ -155,10 +172,9 @@ function askToken(problem) {
         location.reload(); // what is shown is another's
         return;
       }
-      dialog.close();
-      dialog.remove();
       showUser();
-      resolve();
+      isGiven = true;
+      dialog.close();
     });
     document.body.append(dialog);
     dialog.showModal();

@@ -1,0 +1,177 @@
+"""Pages before a system that is made up: for what a real one does not do when it is asked to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from mimetypes import guess_type
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, Route, WebSocketRoute, expect
+
+from tocsin.client import JAVASCRIPT
+from tocsin.dashboard.pages import STATIC
+from tocsin.tokens import mint
+
+HERE = "http://dashboard.test"
+BROKER = "http://broker.test"
+SECRET = b"s" * 32
+Opener = Callable[..., "Alone"]
+LONG = "A-word-that-is-longer-than-a-telephone-is-wide-" * 3
+
+
+class Broker:
+    """One that answers by the protocol, unless it is told not to."""
+
+    def __init__(self) -> None:
+        self.open = list[WebSocketRoute]()
+        self.logins = 0
+        self.held = dict[str, Any]()
+        self.is_mute = False
+        self.refuses = False
+        self.breaks_at: str | None = None
+        self.number = 0
+
+    def __call__(self, socket: WebSocketRoute) -> None:
+        self.open.append(socket)
+        socket.on_message(lambda text: self._answer(socket, json.loads(text)))
+        socket.on_close(lambda *_: self._left(socket))
+
+    def _answer(self, socket: WebSocketRoute, asked: dict[str, Any]) -> None:
+        kind, request = asked["type"], asked.get("request")
+        if kind == self.breaks_at:
+            self.breaks_at = None
+            self.end(4000)
+        elif kind == "login" and self.refuses:
+            self.end(4400)
+        elif not self.is_mute and (answer := self._answer_to(kind, asked)):
+            socket.send(json.dumps({"request": request} | answer))
+
+    def _answer_to(self, kind: str, asked: dict[str, Any]) -> dict[str, Any] | None:
+        if kind == "login":
+            self.logins += 1
+            stand = [_standing(one["id"]) | {"recovered": True} for one in asked["subscriptions"]]
+            return {"type": "welcome", "user": "ann", "broker": "b1", "ping_s": 30, "subscriptions": stand}
+        if kind == "subscribe":
+            self.held[asked["id"]] = asked["target"]
+            return {"type": "subscribed", "subscription": _standing(asked["id"])}
+        if kind == "list":
+            return {
+                "type": "subscriptions",
+                "subscriptions": [_standing(id) | {"target": target} for id, target in self.held.items()],
+            }
+        if kind == "unsubscribe":
+            self.held.pop(asked["id"], None)
+        return None if kind == "ack" else {"type": "done"}
+
+    def tell(self, payload: Any) -> None:
+        """To whoever holds the only subscription."""
+        (id,) = self.held
+        self.number += 1
+        place = {"stream": f"s-{id}", "after": f"{self.number:09}", "through": f"{self.number + 1:09}"}
+        self.open[-1].send(json.dumps({"type": "notification", "payload": payload} | place))
+
+    def end(self, code: int) -> None:
+        for socket in self.open[:]:
+            socket.close(code=code, reason="closed by a test")
+            self._left(socket)
+
+    def _left(self, socket: WebSocketRoute) -> None:
+        if socket in self.open:
+            self.open.remove(socket)
+
+
+def _standing(id: str) -> dict[str, Any]:
+    return {"id": id, "stream": f"s-{id}", "position": f"{1:09}"}
+
+
+class Alone:
+    """A page whose every question is answered here; ``answers`` are by path, with a status where it is not 200."""
+
+    def __init__(self, page: Page) -> None:
+        self.page, self.broker = page, Broker()
+        self.answers: dict[str, Any] = {
+            "/api/addresses": {"coordinator": HERE, "cluster": HERE, "insecure": False, "replay": False},
+            "/api/channels": {"channels": [_channel("Near")]},
+            "/api/city": {"position": None, "world": None},
+            "/api/lab/claims": {"papers": []},
+            "/users/ann/placement": {"url": BROKER, "ticket": "t"},
+        }
+        page.route(f"{HERE}/**", self._answer)
+        page.route_web_socket(f"{BROKER.replace('http', 'ws')}/connect", self.broker)
+
+    def open(self, path: str, *capabilities: str) -> Page:
+        if capabilities:
+            shown = json.dumps(mint(SECRET, "ann", capabilities, 3600))
+            self.page.add_init_script(f"sessionStorage.setItem('tocsin.token', {shown})")
+        self.page.goto(HERE + path)
+        return self.page
+
+    def _answer(self, route: Route) -> None:
+        path = route.request.url.removeprefix(HERE).split("?")[0]
+        if path in self.answers:
+            found = self.answers[path]
+            status, body = found if isinstance(found, tuple) else (200, found)
+            route.fulfill(status=status, body=json.dumps(body), content_type="application/json")
+            return
+        name = path.removeprefix("/static/") if path.startswith("/static/") else f"{path.strip('/')}.html"
+        file = JAVASCRIPT if name == "tocsin.js" else STATIC / name
+        if name == "plotly.js":
+            route.fulfill(body="", content_type="text/javascript")  # no chart is looked at here
+        else:
+            route.fulfill(path=file, content_type=guess_type(name)[0] or "text/plain")
+
+
+def _channel(name: str) -> dict[str, Any]:
+    return {"name": name, "parameters": [{"name": "kind", "type": "STRING"}], "mode": "continuous", "state": "running"}
+
+
+@pytest.fixture
+def alone(browser: Browser) -> Iterator[Opener]:
+    made = []
+
+    def prepare(**window: Any) -> Alone:
+        context = browser.new_context(**window)
+        made.append(context)
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        page.clock.install()
+        return Alone(page)
+
+    yield prepare
+    for context in made:
+        context.close()
+
+
+def subscribed(it: Alone, kind: str = "fire") -> Page:
+    page = it.open("/me", "subscribe:*")
+    page.get_by_label("kind").fill(kind)
+    page.get_by_role("button", name="Subscribe").click()
+    expect(page.locator("#mine li")).to_have_count(1)
+    return page
+
+
+def paste(page: Page, token: str) -> None:
+    page.get_by_label("Token").fill(token)
+    page.get_by_label("Token").press("Enter")
+
+
+def test_who_needs_a_token_is_asked_until_there_is_one(alone: Opener) -> None:
+    page = alone().open("/me")
+    for _ in range(3):
+        page.keyboard.press("Escape")  # a browser lets a page refuse only the first
+    expect(page.get_by_role("dialog")).to_be_visible()
+    expect(page.get_by_label("Token")).to_have_attribute("type", "password")
+    paste(page, mint(SECRET, "ann", ["subscribe:*"], 3600))
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.locator(".state")).to_have_text("at b1")
+
+
+def test_who_needs_no_token_may_leave_the_question(alone: Opener) -> None:
+    page = alone().open("/lab")
+    for leave in (page.get_by_role("button", name="Cancel").click, lambda: page.keyboard.press("Escape")):
+        page.get_by_role("button", name="Log in").click()
+        expect(page.get_by_role("dialog")).to_be_visible()
+        leave()
+        expect(page.get_by_role("dialog")).to_have_count(0)
