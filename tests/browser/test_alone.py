@@ -175,3 +175,18 @@ def test_who_needs_no_token_may_leave_the_question(alone: Opener) -> None:
         expect(page.get_by_role("dialog")).to_be_visible()
         leave()
         expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_what_is_ended_and_wanted_again_at_once_is_held(alone: Opener) -> None:
+    it = alone()
+    page = subscribed(it)
+    it.broker.is_mute = True
+    page.get_by_role("button", name="End").press("Enter")
+    expect(page.locator("#mine li")).to_have_count(0)
+    expect(page.get_by_role("heading", name="My subscriptions")).to_be_focused()
+    it.broker.is_mute = False
+    page.get_by_role("button", name="Subscribe").click()
+    expect(page.get_by_text("Subscribed.")).to_be_visible()
+    expect(page.locator("#mine li")).to_have_count(1)
+    it.broker.tell({"text": "still told"})
+    expect(page.locator("#told > li")).to_contain_text("still told")

@@ -90,12 +90,17 @@ async function add(target, id) {
   try {
     await subscription.ready;
   } catch (problem) {
-    held.delete(id);
+    drop(subscription);
     throw problem;
   } finally {
     showMine();
   }
   read(subscription, target);
+}
+
+/** Unless the same was subscribed to again meanwhile. */
+function drop(subscription) {
+  if (held.get(subscription.id)?.subscription === subscription) held.delete(subscription.id);
 }
 
 async function read(subscription, target) {
@@ -107,7 +112,7 @@ async function read(subscription, target) {
   } catch (problem) {
     say(`${target.name}: ${problem.message}`, { isBad: true });
   }
-  held.delete(subscription.id);
+  drop(subscription);
   showMine();
 }
 
@@ -136,20 +141,22 @@ function put(line) {
 }
 
 function showMine() {
+  const focused = byId("mine").contains(document.activeElement) ? document.activeElement.dataset.id : null;
   byId("no-mine").hidden = held.size > 0;
   fill(byId("mine"), [...held].map(([id, { subscription, target }]) => el("li", {},
     el("span", {}, el("strong", {}, target.name), " ", el("span", { class: "quiet small" }, short(target.arguments))),
-    el("button", { onclick: () => leave(id, subscription), "aria-label": `End ${target.name} ${short(target.arguments)}` }, "End"))));
+    el("button", { onclick: () => leave(subscription), "data-id": id, "aria-label": `End ${target.name} ${short(target.arguments)}` }, "End"))));
+  if (focused !== null) ([...byId("mine").querySelectorAll("button")].find(({ dataset }) => dataset.id === focused) ?? byId("mine-title")).focus();
   showPlace();
 }
 
-async function leave(id, subscription) {
+async function leave(subscription) {
   try {
     await subscription.unsubscribe();
   } catch (problem) {
     say(problem.message, { isBad: true });
   }
-  held.delete(id);
+  drop(subscription);
   showMine();
 }
 
