@@ -190,3 +190,19 @@ def test_what_is_ended_and_wanted_again_at_once_is_held(alone: Opener) -> None:
     expect(page.locator("#mine li")).to_have_count(1)
     it.broker.tell({"text": "still told"})
     expect(page.locator("#told > li")).to_contain_text("still told")
+
+
+def test_channels_that_come_later_can_be_chosen_and_nothing_that_was_written_is_lost(alone: Opener) -> None:
+    it = alone()
+    page = it.open("/me", "subscribe:*")
+    options = page.locator("#channel option")
+    expect(options).to_have_count(1)
+    page.get_by_label("kind").fill("half a wor")
+    for names in (["Area", "Near"], [], ["Near", "Zone"]):
+        it.answers["/api/channels"] = {"channels": [_channel(name) for name in names]}
+        page.clock.fast_forward(5_000)
+        expect(page.locator("#subscribe")).to_be_visible(visible=bool(names))
+        if names:
+            expect(options).to_have_text([f"{name} (continuous)" for name in names])
+            expect(page.locator("#channel")).to_have_value("Near")
+    expect(page.get_by_label("kind")).to_have_value("half a wor")

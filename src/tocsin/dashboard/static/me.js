@@ -26,11 +26,15 @@ let looking = 0; // the timer of the next look
 
 // --- the form -------------------------------------------------------------------------------------------------
 
-function showChannels() {
-  byId("no-channels").hidden = channels.length > 0;
-  byId("subscribe").hidden = !channels.length;
-  fill(byId("channel"), channels.map(({ name, mode }) => el("option", { value: name }, `${name} (${mode})`)));
-  showParameters();
+/** What was chosen and written stays, also while there is nothing to choose from: it may be that nobody knows. */
+function showChannels(found) {
+  byId("no-channels").hidden = found.length > 0;
+  byId("subscribe").hidden = !found.length;
+  if (!found.length || JSON.stringify(found) === JSON.stringify(channels)) return;
+  const before = chosen();
+  channels = found;
+  fill(byId("channel"), channels.map(({ name, mode }) => el("option", { value: name, selected: name === before?.name }, `${name} (${mode})`)));
+  if (JSON.stringify(chosen().parameters) !== JSON.stringify(before?.parameters)) showParameters();
 }
 
 const chosen = () => channels.find(({ name }) => name === byId("channel").value);
@@ -191,14 +195,11 @@ function noteLink(text) {
   while (byId("link").children.length > 50) byId("link").lastChild.remove();
 }
 
-/** Channels to choose from and a city to show may come later than this page; one timer looks until they are there. */
+/** Channels to choose from and a city to show may come later than this page; one timer looks for them. */
 async function look() {
   clearTimeout(looking);
   try {
-    if (!channels.length) {
-      channels = (await ask("/api/channels")).channels;
-      showChannels();
-    }
+    showChannels((await ask("/api/channels")).channels);
     if (!map.world) {
       const { world } = await ask("/api/city");
       byId("no-map").hidden = world !== null;
@@ -206,7 +207,7 @@ async function look() {
       showPlace();
     }
   } finally {
-    if ((!channels.length || !map.world) && !addresses.replay) looking = setTimeout(() => look().catch(() => {}), LOOK_AGAIN_MS);
+    if (!addresses.replay) looking = setTimeout(() => look().catch(() => {}), LOOK_AGAIN_MS);
   }
 }
 
