@@ -177,6 +177,39 @@ def test_who_needs_no_token_may_leave_the_question(alone: Opener) -> None:
         expect(page.get_by_role("dialog")).to_have_count(0)
 
 
+def test_my_page_comes_back_after_its_session_has_ended(alone: Opener) -> None:
+    it = alone()
+    page = subscribed(it)
+    it.broker.end(4403)
+    expect(page.locator("#link li").first).to_contain_text("the session ended")
+    page.clock.fast_forward(5_000)
+    expect(page.locator("#link li").first).to_contain_text("back at b1")
+    expect(page.locator("#mine li")).to_have_count(1)
+    it.broker.tell({"text": "told again"})
+    expect(page.locator("#told > li")).to_contain_text("told again")
+
+    it.broker.refuses = True
+    it.broker.end(4400)
+    for is_last in (False, True):
+        expect(page.get_by_role("dialog")).to_contain_text("closed by a test")
+        it.broker.refuses = not is_last
+        paste(page, mint(SECRET, "ann", ["subscribe:*"], 3600))
+    expect(page.locator("#mine li")).to_have_count(1)
+    expect(page.locator(".state")).to_have_text("at b1")
+
+
+def test_my_page_has_one_session_whatever_breaks_while_it_begins(alone: Opener) -> None:
+    it = alone()
+    it.broker.breaks_at = "list"
+    page = it.open("/me", "subscribe:*")
+    expect(page.locator("#absent")).not_to_be_empty()
+    page.clock.fast_forward(5_000)
+    expect(page.locator("#absent")).to_be_empty()
+    page.clock.fast_forward(5_000)
+    expect(page.locator(".state")).to_have_text("at b1")
+    assert len(it.broker.open) == 1
+
+
 def test_what_is_ended_and_wanted_again_at_once_is_held(alone: Opener) -> None:
     it = alone()
     page = subscribed(it)

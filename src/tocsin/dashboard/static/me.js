@@ -5,7 +5,7 @@ import { el, fill, plural, time, write } from "./format.js";
 import { parameterField, values } from "./form.js";
 import { CityMap } from "./map.js";
 import { card, gapCard, gapText, heard as inShort, placeOf, reportOf, sheltersOn, short } from "./notice.js";
-import { addresses, ask, claims, lastingToken, logIn, onceMore, onTheme, open, say, setState } from "./shell.js";
+import { addresses, ask, claims, isOfToken, lastingToken, logIn, onceMore, onTheme, open, say, setState } from "./shell.js";
 import { channel, connect, defaultId } from "./tocsin.js";
 import { setUpZoom } from "./zoom.js";
 
@@ -18,6 +18,8 @@ const readOut = paced((text) => write(byId("heard"), text), READ_OUT_EVERY_MS);
 const held = new Map(); // id → {subscription, target}
 let channels = [];
 let session = null;
+let positions = {}; // of the last one
+let onend = () => {}; // of this one
 let received = 0;
 let added = []; // marks of what the last notification's channel added to it
 let lastBroker = null;
@@ -78,7 +80,7 @@ async function subscribe(event) {
       await add(target, defaultId(target));
       say("Subscribed.");
     } finally {
-      button.disabled = false;
+      button.disabled = session === null;
     }
   } catch (problem) {
     write(byId("problem"), problem.message);
@@ -177,8 +179,10 @@ function heard(state, detail) {
     setState("lost", "connection lost, trying again");
     noteLink("the connection broke; trying again");
   } else {
+    wasLost = true;
     setState("lost", "disconnected");
     noteLink(detail ? `the session ended: ${detail.message}` : "the session ended");
+    onend(detail);
   }
 }
 
@@ -211,16 +215,35 @@ async function look() {
   }
 }
 
-async function start() {
+async function showRecording() {
   await look();
-  if (addresses.replay) {
-    write(byId("no-channels"), "This is a recording: it has no brokers that anybody could subscribe at.");
-    setState("", "a recording");
-    return;
+  write(byId("no-channels"), "This is a recording: it has no brokers that anybody could subscribe at.");
+  setState("", "a recording");
+}
+
+/** A session from its login to its end; rejects with the reason of that. */
+async function stay() {
+  if (!channels.length) await look();
+  const ended = new Promise((resolve) => (onend = resolve));
+  session = await connect({ coordinator: addresses.coordinator, token: lastingToken, user: claims().sub ?? "local", positions, onstate: heard, settings: { backoffMaxMs: 5_000 } });
+  try {
+    byId("subscribe-button").disabled = false;
+    for (const { id, target } of await session.held()) if (target.kind === "channel") await add(target, id).catch((problem) => say(problem.message, { isBad: true }));
+    write(byId("absent"), "");
+    throw await ended;
+  } finally {
+    await leaveSession();
   }
-  session = await connect({ coordinator: addresses.coordinator, token: lastingToken, user: claims().sub ?? "local", onstate: heard, settings: { backoffMaxMs: 5_000 } });
-  byId("subscribe-button").disabled = false;
-  for (const { id, target } of await session.held()) if (target.kind === "channel") await add(target, id).catch((problem) => say(problem.message, { isBad: true }));
+}
+
+/** The next one goes on where this one was. */
+async function leaveSession() {
+  const left = session;
+  [session, positions] = [null, left.positions];
+  byId("subscribe-button").disabled = true;
+  held.clear();
+  showMine();
+  await left.close();
 }
 
 setUpZoom(document.querySelector(".zoom"), map, "map-keys");
@@ -232,13 +255,11 @@ await open();
 setState("", "connecting");
 for (;;) {
   try {
-    await start();
-    write(byId("absent"), "");
+    await (addresses.replay ? showRecording() : stay());
     break;
   } catch (problem) {
     setState("lost", "not connected, trying again");
-    const isRefused = problem.status === 401 || problem.code === "unauthenticated";
-    write(byId("absent"), isRefused ? "" : problem.message);
-    await (isRefused ? logIn(problem.message) : onceMore());
+    write(byId("absent"), isOfToken(problem) ? "" : problem.message);
+    await (isOfToken(problem) ? logIn(problem.message) : onceMore());
   }
 }
