@@ -79,6 +79,22 @@ def test_the_map_is_moved_without_a_pointer(recorded: Page) -> None:
     assert recorded.evaluate(GROUND) == whole
 
 
+def test_the_map_fits_a_finer_screen_that_the_page_came_to(recorded: Page) -> None:
+    """The window keeps its size, so nothing but the screen tells of it."""
+
+    def width() -> int:
+        found: int = recorded.evaluate("document.querySelector('canvas.ground').width")
+        return found
+
+    before = width()
+    finer = {"width": 1280, "height": 900, "deviceScaleFactor": 2, "mobile": False}
+    devtools = recorded.context.new_cdp_session(recorded)
+    devtools.send("Emulation.setDeviceMetricsOverride", finer)
+    until(lambda: width() == 2 * before, "the map is drawn finer", PATIENCE_MS / 1000)
+    devtools.send("Emulation.setDeviceMetricsOverride", finer | {"deviceScaleFactor": 1})
+    until(lambda: width() == before, "the map is drawn coarser", PATIENCE_MS / 1000)
+
+
 def test_a_page_that_came_before_the_city_gets_it_when_it_is_there(recorded: Page) -> None:
     """The world of a recording is drawn while pages can be asked for already."""
     expect(recorded.locator("#legend li")).to_have_count(3)

@@ -21,6 +21,7 @@ export class CityMap {
   #people = new People();
   #reports = new Reports();
   #image = null;
+  #fine = 1; // pixels of the canvases to one of the page's, across
   #marks = [];
   #brokers = []; // {x, y, label}, of those of which it is known where they stand
   #names = []; // the boxes that the names of districts take
@@ -37,6 +38,7 @@ export class CityMap {
     box.addEventListener("wheel", (event) => this.#wheeled(event), { passive: false });
     box.addEventListener("pointerdown", (event) => this.#dragged(event));
     const frame = (now) => {
+      if (this.#image && this.#fine !== fineness()) this.#resize(); // on another screen, which nobody else tells
       if (this.#image) this.#drawFrame(now);
       requestAnimationFrame(frame);
     };
@@ -111,8 +113,8 @@ export class CityMap {
     this.#box.classList.toggle("closer", !this.#view.isWhole);
     if (!this.#image) return;
     const { ground, names } = this.#layers;
-    drawGround(clear(ground), this.#world, this.#view);
-    clear(names);
+    drawGround(this.#clear(ground), this.#world, this.#view);
+    this.#clear(names);
     if (this.#shows.shelters) drawShelters(names, this.#world, this.#view);
     const brokers = this.#shows.brokers ? this.#brokers.map(coloured) : [];
     const boxes = brokerBoxes(brokers, this.#view);
@@ -123,8 +125,9 @@ export class CityMap {
   #resize() {
     const { clientWidth: width, clientHeight: height } = this.#box;
     if (!width || !height || !this.#world) return;
+    this.#fine = fineness();
     for (const [name, { canvas }] of Object.entries(this.#layers)) {
-      const fine = name === "people" ? 1 : fineness(); // dots are as coarse as their image, and as quick
+      const fine = name === "people" ? 1 : this.#fine; // dots are as coarse as their image, and as quick
       Object.assign(canvas, { width: Math.round(width * fine), height: Math.round(height * fine) });
     }
     this.#image = this.#layers.people.createImageData(width, height);
@@ -139,7 +142,7 @@ export class CityMap {
     if (this.#areRegionsOld) this.#drawRegions();
     if (!isOld && !this.#isOld) return;
     this.#drawPeople(now);
-    const marks = clear(this.#layers.marks);
+    const marks = this.#clear(this.#layers.marks);
     drawMarks(marks, this.#marks, this.#view);
     if (this.#shows.reports) this.#reports.draw(marks, this.#view, now);
     drawLabels(marks, this.#marks, this.#view, this.#names);
@@ -147,7 +150,7 @@ export class CityMap {
 
   #drawRegions() {
     this.#areRegionsOld = false;
-    const context = clear(this.#layers.regions);
+    const context = this.#clear(this.#layers.regions);
     if (this.#shows.regions) this.#people.drawRegions(context, this.#world.size_m, this.#view);
   }
 
@@ -155,6 +158,14 @@ export class CityMap {
     new Uint32Array(this.#image.data.buffer).fill(0);
     if (this.#shows.people && this.#people.count) this.#people.draw(this.#image, this.#world.size_m, this.#view, now);
     this.#layers.people.putImageData(this.#image, 0, 0);
+  }
+
+  /** Empty, and drawn on in pixels of the page. */
+  #clear(context) {
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.clearRect(0, 0, context.canvas.width, context.canvas.height);
+    context.setTransform(this.#fine, 0, 0, this.#fine, 0, 0);
+    return context;
   }
 
   #clicked(event, onpick) {
@@ -203,11 +214,3 @@ function layer(box, name) {
 
 /** Pixels of the screen to one of the page's, across. */
 const fineness = () => Math.min(FINEST, Math.max(1, devicePixelRatio));
-
-/** Empty, and drawn on in pixels of the page. */
-function clear(context) {
-  context.setTransform(1, 0, 0, 1, 0, 0);
-  context.clearRect(0, 0, context.canvas.width, context.canvas.height);
-  context.setTransform(fineness(), 0, 0, fineness(), 0, 0);
-  return context;
-}
