@@ -270,14 +270,16 @@ def test_a_page_asks_again_until_somebody_answers_and_ends_where_it_is_refused(s
         const answer = (status, body) => ({ ok: status < 400, status, headers, json: async () => body });
         const answers = [null, answer(503, {}), answer(200, { position: "p" }), answer(403, { detail: "no" })];
         globalThis.fetch = async () => answers.shift() ?? Promise.reject(new TypeError());
+        const pauses = [];
+        globalThis.setTimeout = (work, ms) => (pauses.push(ms), work());
         const { askPatiently } = await import("./shell.js");
         let waits = 0;
-        const options = { againMs: 0, onwait: () => (waits += 1) };
+        const options = { onwait: () => (waits += 1) };
         const first = await askPatiently("/api/history", options);
         const refused = await askPatiently("/api/history", options).catch(({ message }) => message);
-        const found = [first.position, waits, refused];
+        const found = [first.position, waits, refused, pauses];
     """)
-    assert found == ["p", 2, "no"]
+    assert found == ["p", 2, "no", [5_000, 5_000]]
 
 
 POLICIES = """
