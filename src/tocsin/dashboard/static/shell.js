@@ -216,6 +216,7 @@ function drawBar() {
   const header = el("header", { class: "bar" }, bar);
   document.body.prepend(el("a", { class: "skip", href: "#main" }, "Skip to the page"), header);
   showTheme();
+  onTheme(showTheme);
   showUser();
 }
 
@@ -235,6 +236,5 @@ function switchTheme() {
   const next = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
   document.documentElement.dataset.theme = next;
   localStorage.setItem("tocsin.theme", next);
-  showTheme();
   dispatchEvent(new Event("tocsin-theme"));
 }
