@@ -66,6 +66,7 @@ def test_the_printed_address_lets_one_visitor_in(visit: Opener, system: Any) -> 
 def test_who_may_only_read_drains_nothing(visit: Opener, system: Any) -> None:
     page = visit("/operator", system.token("reader", "read", "topic:system")).page
     page.get_by_role("button", name="Drain broker_1").click()
+    check_usable(page, "dark")
     page.get_by_role("dialog").get_by_role("button", name="Drain broker_1").click()
     expect(page.get_by_role("alert")).to_contain_text("'coordinator'")
     states = {one["name"]: one["state"] for one in system.ask("coordinator", "GET", "/brokers")["brokers"]}
@@ -80,6 +81,7 @@ def test_a_notification_appears_on_my_page_with_what_the_channel_adds(visit: Ope
     expect(card).to_contain_text("smoke over the harbour")
     expect(card).to_contain_text("Town hall")
     expect(card).to_contain_text("severity 4")
+    check_usable(found.page, "light", "dark")
     assert found.complaints == []
 
 
@@ -133,6 +135,7 @@ def test_policies_are_compared_and_chosen(visit: Opener, system: Any) -> None:
     page.get_by_role("button", name="Compare now").click()
     expect(page.locator("#trials tbody tr")).to_have_count(7)
     expect(page.locator("#trials")).to_contain_text("xbal")
+    check_usable(page, "light", "dark")
     page.get_by_label("Newcomers are placed by").select_option("round_robin")
     switch(page, "Newcomers will be placed by round_robin instead of nearest.")
     assert system.ask("coordinator", "GET", "/policies")["placement"]["name"] == "round_robin"
@@ -179,6 +182,7 @@ def test_a_study_is_run_by_its_form_and_drawn(visit: Opener, system: Any) -> Non
     expect(page.locator("#schemes")).to_contain_text("xbal + simsh")
     for chart in ("#study-cov", "#study-max"):
         expect(page.locator(f"{chart} .scatterlayer .trace")).to_have_count(3)
+    check_usable(page, "light", "dark")
     assert found.complaints == []
 
 
@@ -246,6 +250,7 @@ def test_who_stays_until_the_token_ends_is_asked_for_another(visit: Opener, syst
     dialog.get_by_label("Token").fill("no token")
     dialog.get_by_role("button", name="Log in").click()
     expect(dialog.get_by_role("alert")).to_contain_text("This is not a token")
+    check_usable(page, "light", "dark")
     dialog.get_by_label("Token").fill(system.token("operator"))
     dialog.get_by_role("button", name="Log in").click()
     expect(page.locator(".state")).to_have_text("live")

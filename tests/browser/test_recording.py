@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from support.usable import check_usable
 from support.waiting import until
 from tocsin.scenarios.city import Scenario
 from tocsin.system.ports import free_port
@@ -57,6 +58,7 @@ def test_people_regions_and_reports_are_on_the_map(recorded: Page) -> None:
     for layer in ("people", "regions", "marks"):
         until(lambda layer=layer: coloured(recorded, layer) > 0, f"{layer} are drawn", PATIENCE_MS / 1000)  # type: ignore[misc]
     assert coloured(recorded, "people") <= 9 * 9
+    check_usable(recorded, "dark", "light")
 
 
 def test_what_is_not_wanted_on_the_map_is_taken_from_it(recorded: Page) -> None:
