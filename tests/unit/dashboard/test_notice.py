@@ -57,9 +57,7 @@ def test_any_payload_has_a_card_and_the_map_gets_only_what_it_can_draw(script: S
     [
         pytest.param(None, "Near · received 12:00:00", id="none"),
         pytest.param("2026-11-18T08:30:05Z", "Near · 08:30:05 · received 12:00:00", id="of today"),
-        pytest.param(
-            "2026-11-16T08:30:05.5+00:00", "Near · 16 Nov 2026 08:30:05 · received 12:00:00", id="of another day"
-        ),
+        pytest.param("2026-11-16T08:30:05.5+00:00", "Near · 16 Nov 2026 08:30:05 · received 12:00:00", id="of another day"),
         pytest.param(1_794_990_605, "Near · 08:30:05 · received 12:00:00", id="in seconds"),
         pytest.param("8 o'clock", "Near · received 12:00:00", id="no timestamp"),
         pytest.param(ODD, "Near · received 12:00:00", id="odd"),
@@ -85,11 +83,12 @@ def test_what_is_read_out_is_short(script: Script) -> None:
     found = script("""
         import { heard } from "./notice.js";
         const payload = { kind: "fire", severity: 4, text: "smoke ".repeat(1_000), x: 1, y: 2 };
-        const found = [heard(1, payload, { name: "Near" }), heard(1_200, null, { name: "Near" })];
+        const payloads = [payload, null, { kind: null, severity: null, text: null }];
+        const found = payloads.map((one, at) => heard(1_200 * at + 1, one, { name: "Near" }));
     """)
     assert found[0].startswith("1 notification; newest: fire, severity 4, smoke smoke")
     assert len(found[0]) < 200
-    assert found[1] == "1,200 notifications; newest: Near"
+    assert found[1:] == ["1,201 notifications; newest: Near", "2,401 notifications; newest: Near"]
 
 
 def test_a_page_reads_out_one_line_and_not_every_card() -> None:

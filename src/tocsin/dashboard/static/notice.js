@@ -12,18 +12,19 @@ const HEARD = 160; // characters that are read out of a text
 /** `now` in Unix seconds: what was missed meanwhile is received now, too, whenever it happened. */
 export function card(payload, target, now = Date.now() / 1000) {
   const found = fieldsOf(payload);
+  const has = (...names) => names.every((name) => (found[name] ?? null) !== null); // a column may be NULL
   const at = momentOf(found.at);
   const inHead = new Set(at === null ? HEADLINE : [...HEADLINE, "at"]);
   const rest = Object.entries(found).filter(([name]) => !inHead.has(name)).slice(0, MOST);
   const about = [
-    "metres" in found ? ["from you", metres(found.metres)] : null,
-    "x" in found && "y" in found ? ["place", `${number(found.x)} / ${metres(found.y)}`] : null,
+    has("metres") ? ["from you", metres(found.metres)] : null,
+    has("x", "y") ? ["place", `${number(found.x)} / ${metres(found.y)}`] : null,
     ...rest.map(([name, value]) => [shown(name), shown(value)]),
   ].filter(Boolean);
   const severity = numeric(found.severity, 0);
   return el("li", { class: "fresh" },
     el("header", {},
-      el("h3", {}, shown(found.kind ?? target.name), " ", "severity" in found ? el("span", { class: `tag ${severity >= 4 ? "bad" : severity >= 3 ? "warn" : ""}` }, `severity ${shown(found.severity)}`) : null),
+      el("h3", {}, shown(found.kind ?? target.name), " ", has("severity") ? el("span", { class: `tag ${severity >= 4 ? "bad" : severity >= 3 ? "warn" : ""}` }, `severity ${shown(found.severity)}`) : null),
       el("span", { class: "quiet small" }, [target.name, at === null ? null : moment(at, now), `received ${time(now)}`].filter(Boolean).join(" · "))),
     found.text ? el("p", {}, shown(found.text)) : null,
     about.length || found.shelters ? el("dl", {}, about.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]).flat(), ...shelters(found)) : null);
@@ -40,12 +41,12 @@ export function momentOf(at) {
 /** What is read out of notifications: how many there are, and the newest in short. */
 export function heard(received, payload, target) {
   const { kind, severity, text } = fieldsOf(payload);
-  const newest = [shown(kind ?? target.name), severity === undefined ? null : `severity ${shown(severity)}`, text ? shown(text) : null].filter(Boolean);
+  const newest = [shown(kind ?? target.name), (severity ?? null) === null ? null : `severity ${shown(severity)}`, text ? shown(text) : null].filter(Boolean);
   return `${plural(received, "notification")}; newest: ${newest.join(", ").slice(0, HEARD)}`;
 }
 
 function shelters(found) {
-  const lines = sheltersOf(found).map((one) => el("li", {}, `${shown(one.name)}${one.d === undefined ? "" : `, ${metres(one.d)}`}`));
+  const lines = sheltersOf(found).map((one) => el("li", {}, `${shown(one.name)}${(one.d ?? null) === null ? "" : `, ${metres(one.d)}`}`));
   if (!lines.length) return [];
   return [el("dt", {}, "shelters"), el("dd", {}, el("ol", {}, lines))];
 }
@@ -60,6 +61,7 @@ const metres = (value) => `${number(value)}\u00a0m`; // never the unit alone on 
 
 /** Any value as text. */
 export function shown(value) {
+  if (value === null) return "–";
   const text = value !== null && typeof value === "object" ? JSON.stringify(value) : String(value);
   return text.length > LONGEST ? `${text.slice(0, LONGEST)} … (${count(text.length)} characters)` : text;
 }
