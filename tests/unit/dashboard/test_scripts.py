@@ -194,6 +194,29 @@ def test_of_many_texts_only_the_newest_is_read_out_now_and_then(script: Script) 
     assert found == {"atOnce": ["1"], "said": ["1", "3", "4"], "isQuiet": True, "ms": 5_000}
 
 
+@pytest.mark.parametrize("is_still", [False, True])
+def test_nobody_glides_and_no_ring_grows_for_who_wants_less_motion(script: Script, is_still: bool) -> None:
+    found = script(f"""
+        const context = () => new Proxy({{ canvas: {{}} }}, {{ get: (target, name) => target[name] ?? (() => {{
+          if (name === "arc") rings += 1;
+        }}) }});
+        let rings = 0;
+        globalThis.matchMedia = () => ({{ matches: {str(is_still).lower()} }});
+        const createElement = () => ({{ getContext: context }});
+        globalThis.document = {{ documentElement: {{ dataset: {{}} }}, createElement }};
+        globalThis.getComputedStyle = () => ({{ getPropertyValue: () => "#ff0000" }});
+        const {{ People }} = await import("./people.js");
+        const {{ Reports }} = await import("./marks.js");
+        const people = new People();
+        for (const [xy, now] of [["AAAAAA==", 0], ["/////w==", 1_000]]) people.move({{ xy }}, now);
+        const reports = new Reports();
+        reports.add({{ reports: [[1, "fire", 5, 1, 1, 100]] }}, 1_000);
+        reports.draw(context(), {{ factor: 1, at: (x, y) => [x, y] }}, 1_500);
+        const found = [people.areMoving(1_500), rings];
+    """)
+    assert found == ([False, 0] if is_still else [True, 1])
+
+
 def test_a_place_on_the_screen_is_found_again_however_close_one_looks(script: Script) -> None:
     found = script("""
         import { View } from "./view.js";

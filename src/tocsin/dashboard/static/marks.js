@@ -1,6 +1,7 @@
 /** What lies on top of the map: marks that stay, reports that fade, and the labels of marks. */
 
 import { beside, boxOf, widthOf, write } from "./labels.js";
+import { isStill } from "./motion.js";
 import { isDark, token } from "./palette.js";
 
 const REPORT_S = 20; // how long a report is seen
@@ -35,7 +36,7 @@ export class Reports {
       const [px, py] = view.at(x, y);
       context.globalAlpha = FAINTEST + (1 - FAINTEST) * Math.max(0, 1 - age / REPORT_S);
       context.drawImage(stamp(severity), Math.round(px) - STAMP_PX / 2, Math.round(py) - STAMP_PX / 2, STAMP_PX, STAMP_PX);
-      if (age >= RING_S || severity < SEVERE) continue;
+      if (age >= RING_S || severity < SEVERE || isStill()) continue;
       context.globalAlpha = 0.9 * (1 - age / RING_S);
       circle(context, [px, py], Math.max(4, (radius * view.factor * age) / RING_S));
       context.stroke();

@@ -1,5 +1,6 @@
 /** People as dots written straight into an image, on their way between two messages, in the colour of their broker. */
 
+import { isStill } from "./motion.js";
 import { isDark, numberAll, numberOf, palette } from "./palette.js";
 
 const NOWHERE = 255;
@@ -24,11 +25,11 @@ export class People {
     return this.#to ? this.#to.length / 2 : 0;
   }
 
-  /** Everybody is on the way to these places now, and there when the next message is due. */
+  /** Everybody is on the way to these places now, and there when the next message is due; or at once, where none is to move. */
   move({ xy }, now) {
     const to = new Uint16Array(bytesOf(xy).buffer);
     const isSame = this.#to?.length === to.length;
-    this.#from = isSame ? this.#present(now) : to;
+    this.#from = isSame && !isStill() ? this.#present(now) : to;
     this.#takesMs = isSame ? Math.min(MOST_MS, Math.max(LEAST_MS, now - this.#at)) : EXPECTED_MS;
     [this.#to, this.#at] = [to, now];
   }
@@ -48,7 +49,7 @@ export class People {
   }
 
   areMoving(now) {
-    return this.#to !== null && now - this.#at < this.#takesMs;
+    return this.#from !== this.#to && now - this.#at < this.#takesMs;
   }
 
   #present(now) {
