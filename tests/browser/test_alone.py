@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from mimetypes import guess_type
 from typing import Any
@@ -10,14 +11,16 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route, WebSocketRoute, expect
 
+from support.usable import check_fits, check_usable
 from tocsin.client import JAVASCRIPT
-from tocsin.dashboard.pages import STATIC
+from tocsin.dashboard.pages import HEADERS, STATIC
 from tocsin.tokens import mint
 
 HERE = "http://dashboard.test"
 BROKER = "http://broker.test"
 SECRET = b"s" * 32
 Opener = Callable[..., "Alone"]
+PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
 LONG = "A-word-that-is-longer-than-a-telephone-is-wide-" * 3
 
 
@@ -67,10 +70,20 @@ class Broker:
 
     def tell(self, payload: Any) -> None:
         """To whoever holds the only subscription."""
+        self._send({"type": "notification", "payload": payload} | self._next())
+
+    def miss(self) -> None:
+        """The next of it is lost."""
+        stream, place = (found := self._next()).pop("stream"), found
+        self._send({"type": "gap", "stream": stream, "holes": [place | {"count": 1}], "reason": "lost"})
+
+    def _next(self) -> dict[str, str]:
         (id,) = self.held
         self.number += 1
-        place = {"stream": f"s-{id}", "after": f"{self.number:09}", "through": f"{self.number + 1:09}"}
-        self.open[-1].send(json.dumps({"type": "notification", "payload": payload} | place))
+        return {"stream": f"s-{id}", "after": f"{self.number:09}", "through": f"{self.number + 1:09}"}
+
+    def _send(self, message: dict[str, Any]) -> None:
+        self.open[-1].send(json.dumps(message))
 
     def end(self, code: int) -> None:
         for socket in self.open[:]:
@@ -90,7 +103,7 @@ class Alone:
     """A page whose every question is answered here; ``answers`` are by path, with a status where it is not 200."""
 
     def __init__(self, page: Page) -> None:
-        self.page, self.broker = page, Broker()
+        self.page, self.broker, self.own = page, Broker(), Broker()
         self.answers: dict[str, Any] = {
             "/api/addresses": {"coordinator": HERE, "cluster": HERE, "insecure": False, "replay": False},
             "/api/channels": {"channels": [_channel("Near")]},
@@ -100,6 +113,7 @@ class Alone:
         }
         page.route(f"{HERE}/**", self._answer)
         page.route_web_socket(f"{BROKER.replace('http', 'ws')}/connect", self.broker)
+        page.route_web_socket(f"{HERE.replace('http', 'ws')}/connect", self.own)
 
     def open(self, path: str, *capabilities: str) -> Page:
         if capabilities:
@@ -120,7 +134,8 @@ class Alone:
         if name == "plotly.js":
             route.fulfill(body="", content_type="text/javascript")  # no chart is looked at here
         else:
-            route.fulfill(path=file, content_type=guess_type(name)[0] or "text/plain")
+            kind = {"Content-Type": guess_type(name)[0] or "text/plain"}
+            route.fulfill(path=file, headers=HEADERS | kind)
 
 
 def _channel(name: str) -> dict[str, Any]:
@@ -239,3 +254,14 @@ def test_channels_that_come_later_can_be_chosen_and_nothing_that_was_written_is_
             expect(options).to_have_text([f"{name} (continuous)" for name in names])
             expect(page.locator("#channel")).to_have_value("Near")
     expect(page.get_by_label("kind")).to_have_value("half a wor")
+
+
+def test_a_card_fits_a_phone_and_says_nothing_of_what_is_null(alone: Opener) -> None:
+    it = alone(**PHONE)
+    page = subscribed(it, LONG)
+    it.broker.tell({"kind": LONG, "text": LONG, LONG: LONG, "shelters": [{"name": LONG}]})
+    it.broker.tell({"kind": None, "severity": None, "metres": None, "x": None, "y": None, "text": None, "note": None})
+    expect(page.locator("#told > li")).to_have_count(2)
+    expect(page.locator("#told > li").first).to_have_text(re.compile(r"^Near Near · received [\d:]+note–$"))
+    check_fits(page)
+    check_usable(page, "light", "dark")
