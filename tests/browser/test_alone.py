@@ -265,3 +265,15 @@ def test_a_card_fits_a_phone_and_says_nothing_of_what_is_null(alone: Opener) -> 
     expect(page.locator("#told > li").first).to_have_text(re.compile(r"^Near Near · received [\d:]+note–$"))
     check_fits(page)
     check_usable(page, "light", "dark")
+
+
+def test_who_may_not_follow_the_city_can_read_that(alone: Opener) -> None:
+    it = alone()
+    refused = "The token does not allow following the topic 'city'."
+    it.answers["/api/city"] = (403, {"detail": refused})
+    page = it.open("/city", "read")
+    said = page.get_by_text(refused)
+    expect(said).to_be_visible()
+    said.evaluate("(found) => (found.style.pointerEvents = 'auto')")  # as a click tells what lies on top
+    said.click()
+    check_usable(page, "light", "dark")

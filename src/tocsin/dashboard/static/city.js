@@ -85,5 +85,5 @@ byId("played").hidden = !addresses.replay;
 follow("city", "/api/city", begin, take).catch((problem) => {
   setState("lost", "no data");
   byId("no-city").hidden = false;
-  write(byId("no-city"), problem.message);
+  fill(byId("no-city"), el("span", {}, problem.message));
 });
