@@ -2,6 +2,7 @@
 
 import { showAlerts } from "./alerts.js";
 import { showBrokers } from "./brokers.js";
+import { showChannels } from "./channels.js";
 import { drawPast, Past } from "./past.js";
 import { count, decimal, el, fill, milliseconds, perSecond, plural, rate, rateParts, seconds, time, write } from "./format.js";
 import { follow } from "./live.js";
@@ -108,31 +109,6 @@ function tiles(wanted) {
     beside.title = note;
   });
 }
-
-const STATES = { running: "good", failing: "bad", paused: "warn" };
-
-function showChannels({ channels, cluster }) {
-  byId("no-channels").hidden = channels.length > 0;
-  byId("channels").hidden = !channels.length;
-  fill(byId("channels").tBodies[0], channels.map((one) => el("tr", {},
-    el("th", { scope: "row" }, one.name),
-    el("td", {}, one.mode),
-    el("td", {}, el("span", { class: `tag ${STATES[one.state] ?? ""}`, title: one.problem }, one.state), " ", el("span", { class: "quiet small" }, one.strategy)),
-    number(count(one.subscriptions)),
-    number(count(one.backends)),
-    number(one.lag_s < 0.05 ? "–" : seconds(one.lag_s)), // unknown is below that, too
-    number(one.state === "unknown" ? "–" : `${perSecond(one.matched_per_s)} / ${perSecond(one.considered_per_s)}`),
-    number(one.state === "unknown" ? "–" : perSecond(one.results_per_s)),
-    number(milliseconds(one.latency_ms)),
-    number(milliseconds(one.execution_ms)),
-    number(count(one.executions)))));
-  const totals = cluster.totals ?? {};
-  byId("spark").textContent = cluster.is_ready
-    ? `${plural(Number(totals.records ?? 0), "record")}, ${plural(Number(totals.subscriptions ?? 0), "subscription")} on ${plural(Number(totals.backends ?? 0), "parameter set")}`
-    : cluster.reason;
-}
-
-const number = (text) => el("td", { class: "number" }, text);
 
 function showEvents({ at, decisions, moves, plans }) {
   for (const one of decisions) note(`d${one.at}`, one.at, words.decision(one), one.action === "nothing" ? "nothing" : "decision");
