@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from mimetypes import guess_type
+from time import time
 from typing import Any
 
 import pytest
@@ -265,6 +266,32 @@ def test_a_card_fits_a_phone_and_says_nothing_of_what_is_null(alone: Opener) -> 
     expect(page.locator("#told > li").first).to_have_text(re.compile(r"^Near Near · received [\d:]+note–$"))
     check_fits(page)
     check_usable(page, "light", "dark")
+
+
+def sample(n: int, **told: Any) -> dict[str, Any]:
+    cluster = {"is_ready": True, "reason": "", "spark": {}, "totals": {}, "latency_ms": None}
+    figures = {"cov": 0.0, "maximum": 0.0, "mean": 0.0, "total": 0.0}
+    empty = {name: [] for name in ("brokers", "channels", "decisions", "plans", "moves", "alerts", "problems")}
+    return {"n": n, "at": time(), "figures": figures, "cluster": cluster, "policies": None} | empty | told
+
+
+def past(now: dict[str, Any]) -> dict[str, Any]:
+    columns = {name: [] for name in ("at", "cov", "maximum", "mean")}
+    return {"position": None, "past": {"kept": 9, "n": now["n"], "brokers": {}, "now": now} | columns}
+
+
+def test_after_a_gap_there_are_no_events_of_before(alone: Opener) -> None:
+    it = alone()
+    decided = {"at": 86_400.0 + 2e9, "action": "nothing", "reason": "all is even", "is_asked": False}
+    it.answers["/api/history"] = past(sample(1, decisions=[decided]))
+    page = it.open("/operator", "read", "topic:system")
+    expect(page.locator("#events li")).to_contain_text("all is even")
+    expect(page.locator("#no-events")).to_be_hidden()
+    expect(page.locator(".state")).to_have_text("live")
+    it.answers["/api/history"] = past(sample(2))
+    it.own.miss()
+    expect(page.locator("#no-events")).to_be_visible()
+    expect(page.locator("#events")).to_be_hidden()
 
 
 def test_who_may_not_follow_the_city_can_read_that(alone: Opener) -> None:

@@ -25,6 +25,7 @@ function begin({ past: found }) {
   numberAll(Object.keys(found.brokers));
   past.begin(found);
   events.clear();
+  drawEvents();
   if (found.now) show(found.now);
 }
 
@@ -115,9 +116,13 @@ function showEvents({ at, decisions, moves, plans }) {
   for (const one of plans) note(`p${one.id}`, one.created_at, words.plan(one), "plan");
   for (const one of moves) note(`m${one.id}`, one.ended_at ?? one.created_at, words.move(one), "move", words.hasEnded(one) ? Infinity : at + UNHEARD_S);
   const isForgotten = forget(at);
-  if (!decisions.length && !moves.length && !plans.length && !isForgotten) return;
+  if (decisions.length || moves.length || plans.length || isForgotten) drawEvents();
+}
+
+function drawEvents() {
   const newest = [...events.values()].sort((a, b) => b.at - a.at).slice(0, SHOWN_EVENTS);
   byId("no-events").hidden = newest.length > 0;
+  byId("events").hidden = !newest.length;
   fill(byId("events"), newest.map(({ at, text, kind }) => el("li", {},
     el("time", {}, at > 1e9 ? time(at) : `${decimal(at, 0)} s`),
     el("span", { class: kind === "nothing" ? "quiet" : null }, text))));
