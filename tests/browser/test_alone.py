@@ -280,6 +280,38 @@ def past(now: dict[str, Any]) -> dict[str, Any]:
     return {"position": None, "past": {"kept": 9, "n": now["n"], "brokers": {}, "now": now} | columns}
 
 
+def behind(seconds: int) -> dict[str, Any]:
+    """A sample of a channel that is late since a day of another year."""
+    figures = dict.fromkeys(("results_per_s", "matched_per_s", "considered_per_s"), 0.5)
+    counts = {"subscriptions": 1, "backends": 1, "executions": seconds, "lag_s": seconds}
+    texts = {"mode": "continuous", "state": "running", "strategy": "index"}
+    channel = {"name": "Near", "latency_ms": 9.0, "execution_ms": None, "problem": None} | figures | counts | texts
+    alert = {"id": "lag Near", "text": f"Near is {seconds} s behind {LONG}", "since": 1e6}
+    return sample(seconds, channels=[channel], alerts=[alert], problems=[LONG])
+
+
+def test_alerts_fit_a_phone_and_are_read_out_once(alone: Opener) -> None:
+    it = alone(**PHONE)
+    it.answers["/api/history"] = past(behind(31))
+    page = it.open("/operator", "read", "topic:system")
+    alerts, heard, line = page.locator("#alerts"), page.locator("#heard"), page.locator("#channels tbody tr")
+    expect(alerts).to_contain_text("31 s behind")
+    expect(heard).to_contain_text("2 alerts; newest: ")
+    check_fits(page)
+    check_usable(page, "light", "dark")
+    expect(page.locator("#theme")).to_have_accessible_name("Switch to light")
+    line.evaluate("(found) => (found.id = 'same')")
+    expect(page.locator(".state")).to_have_text("live")
+    it.own.tell(behind(32))
+    expect(alerts).to_contain_text("32 s behind")
+    expect(line).to_contain_text("32.0 s")
+    expect(line).to_have_id("same")
+    it.own.tell(sample(33))
+    expect(alerts).to_have_text("Everything is within its budgets: lag, balance, loss.")
+    page.clock.fast_forward(5_000)
+    expect(heard).to_have_text("Everything is within its budgets: lag, balance, loss.")
+
+
 def test_after_a_gap_there_are_no_events_of_before(alone: Opener) -> None:
     it = alone()
     decided = {"at": 86_400.0 + 2e9, "action": "nothing", "reason": "all is even", "is_asked": False}

@@ -194,6 +194,29 @@ def test_of_many_texts_only_the_newest_is_read_out_now_and_then(script: Script) 
     assert found == {"atOnce": ["1"], "said": ["1", "3", "4"], "isQuiet": True, "ms": 5_000}
 
 
+def test_an_alert_is_read_out_when_it_comes_and_not_whenever_its_figures_change(script: Script) -> None:
+    found = script("""
+        import { Heard } from "./alerts.js";
+        const alert = (id, text) => ({ id, text });
+        const heard = new Heard();
+        const found = [
+          [[], []], [[alert("lag", "31 s behind")], []], [[alert("lag", "32 s behind")], []],
+          [[alert("lag", "33 s behind"), alert("cov", "uneven")], ["no answer"]],
+          [[alert("cov", "uneven")], []], [[], []], [[], []],
+        ].map(([alerts, problems]) => heard.take({ alerts, problems }));
+    """)
+    calm = "Everything is within its budgets: lag, balance, loss."
+    assert found == [
+        None,
+        "1 alert; newest: 31 s behind",
+        None,
+        "3 alerts; newest: no answer",
+        "1 alert left.",
+        calm,
+        None,
+    ]
+
+
 @pytest.mark.parametrize("is_still", [False, True])
 def test_nobody_glides_and_no_ring_grows_for_who_wants_less_motion(script: Script, is_still: bool) -> None:
     found = script(f"""

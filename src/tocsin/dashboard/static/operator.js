@@ -1,6 +1,7 @@
 /** The operator's page: the system at a glance, and what an operator may do to it. */
 
-import { showAlerts } from "./alerts.js";
+import { Heard, showAlerts } from "./alerts.js";
+import { paced } from "./announce.js";
 import { showBrokers } from "./brokers.js";
 import { showChannels } from "./channels.js";
 import { drawPast, Past } from "./past.js";
@@ -14,9 +15,12 @@ import * as words from "./words.js";
 const CHARTS_EVERY_MS = 2_000;
 const SHOWN_EVENTS = 120;
 const UNHEARD_S = 60; // so long a move that has not ended is shown after it was last told
+const READ_OUT_EVERY_MS = 5_000;
 const byId = (id) => document.getElementById(id);
 
 const past = new Past();
+const heard = new Heard();
+const readOut = paced((text) => write(byId("heard"), text), READ_OUT_EVERY_MS);
 const events = new Map(); // id → {at, text, kind, until}
 let last = null; // sample
 let drawnAt = 0;
@@ -38,6 +42,8 @@ function take(sample) {
 function show(sample) {
   last = sample;
   tellAlerts();
+  const news = heard.take(sample);
+  if (news) readOut(news);
   showTiles(sample);
   showBrokers(sample.brokers);
   showChannels(sample);
@@ -153,4 +159,5 @@ if (addresses.replay) write(byId("no-events"), "Nobody was arranged anew yet: th
 follow("system", "/api/history", begin, take).catch((problem) => {
   setState("lost", "no data");
   fill(byId("alerts"), el("li", {}, problem.message));
+  readOut(problem.message);
 });
