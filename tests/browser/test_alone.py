@@ -296,6 +296,7 @@ def test_alerts_fit_a_phone_and_are_read_out_once(alone: Opener) -> None:
     page = it.open("/operator", "read", "topic:system")
     alerts, heard, line = page.locator("#alerts"), page.locator("#heard"), page.locator("#channels tbody tr")
     expect(alerts).to_contain_text("31 s behind")
+    expect(alerts).to_contain_text("1970")
     expect(heard).to_contain_text("2 alerts; newest: ")
     check_fits(page)
     check_usable(page, "light", "dark")
@@ -317,7 +318,7 @@ def test_after_a_gap_there_are_no_events_of_before(alone: Opener) -> None:
     decided = {"at": 86_400.0 + 2e9, "action": "nothing", "reason": "all is even", "is_asked": False}
     it.answers["/api/history"] = past(sample(1, decisions=[decided]))
     page = it.open("/operator", "read", "topic:system")
-    expect(page.locator("#events li")).to_contain_text("all is even")
+    expect(page.locator("#events li")).to_contain_text("2033")
     expect(page.locator("#no-events")).to_be_hidden()
     expect(page.locator(".state")).to_have_text("live")
     it.answers["/api/history"] = past(sample(2))

@@ -57,7 +57,8 @@ def test_any_payload_has_a_card_and_the_map_gets_only_what_it_can_draw(script: S
     [
         pytest.param(None, "Near · received 12:00:00", id="none"),
         pytest.param("2026-11-18T08:30:05Z", "Near · 08:30:05 · received 12:00:00", id="of today"),
-        pytest.param("2026-11-16T08:30:05.5+00:00", "Near · 16 Nov 2026 08:30:05 · received 12:00:00", id="of another day"),
+        pytest.param("2026-11-16T08:30:05.5+00:00", "Near · 16 Nov 08:30:05 · received 12:00:00", id="of another day"),
+        pytest.param("2025-11-18T08:30:05Z", "Near · 18 Nov 2025 08:30:05 · received 12:00:00", id="of another year"),
         pytest.param(1_794_990_605, "Near · 08:30:05 · received 12:00:00", id="in seconds"),
         pytest.param("8 o'clock", "Near · received 12:00:00", id="no timestamp"),
         pytest.param(ODD, "Near · received 12:00:00", id="odd"),

@@ -3,7 +3,8 @@
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
-const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+const date = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
 
 export const count = (value) => whole.format(value);
 
@@ -31,8 +32,12 @@ export const seconds = (value) => (value < 1 ? `${(value * 1000).toFixed(0)} ms`
 /** Unix seconds as time of day. */
 export const time = (at) => clock.format(new Date(at * 1000));
 
-/** The same, with the day where that is another than `now`. */
-export const moment = (at, now) => (day.format(new Date(at * 1000)) === day.format(new Date(now * 1000)) ? time(at) : `${day.format(new Date(at * 1000))} ${time(at)}`);
+/** The same, with the day and the year where these are others than `now`. */
+export function moment(at, now) {
+  const [then, present] = [new Date(at * 1000), new Date(now * 1000)];
+  if (date.format(then) === date.format(present)) return time(at);
+  return `${(then.getFullYear() === present.getFullYear() ? day : date).format(then)} ${time(at)}`;
+}
 
 export const plural = (number, noun, many = `${noun}s`) => `${count(number)} ${number === 1 ? noun : many}`;
 

@@ -5,7 +5,7 @@ import { paced } from "./announce.js";
 import { showBrokers } from "./brokers.js";
 import { showChannels } from "./channels.js";
 import { drawPast, Past } from "./past.js";
-import { count, decimal, el, fill, milliseconds, perSecond, plural, rate, rateParts, seconds, time, write } from "./format.js";
+import { count, decimal, el, fill, milliseconds, moment, perSecond, plural, rate, rateParts, seconds, write } from "./format.js";
 import { follow } from "./live.js";
 import { numberAll } from "./palette.js";
 import { setUpPolicies, showPolicies } from "./policies.js";
@@ -29,7 +29,7 @@ function begin({ past: found }) {
   numberAll(Object.keys(found.brokers));
   past.begin(found);
   events.clear();
-  drawEvents();
+  drawEvents(0);
   if (found.now) show(found.now);
 }
 
@@ -96,7 +96,7 @@ function run(channels, { latency_ms }) {
 function spark({ is_ready, reason, spark: found, started_at }) {
   if (addresses.replay) return ["–", "", "none in a recording"];
   if (!is_ready) return ["away", "", reason];
-  const since = started_at ? `since ${time(Date.parse(started_at) / 1000).slice(0, 5)}` : "";
+  const since = started_at ? `since ${moment(Date.parse(started_at) / 1000, Date.now() / 1000).slice(0, -3)}` : "";
   return ["ready", "", [found.version, found.master, since].filter(Boolean).join(", ") || reason];
 }
 
@@ -122,15 +122,15 @@ function showEvents({ at, decisions, moves, plans }) {
   for (const one of plans) note(`p${one.id}`, one.created_at, words.plan(one), "plan");
   for (const one of moves) note(`m${one.id}`, one.ended_at ?? one.created_at, words.move(one), "move", words.hasEnded(one) ? Infinity : at + UNHEARD_S);
   const isForgotten = forget(at);
-  if (decisions.length || moves.length || plans.length || isForgotten) drawEvents();
+  if (decisions.length || moves.length || plans.length || isForgotten) drawEvents(at);
 }
 
-function drawEvents() {
+function drawEvents(now) {
   const newest = [...events.values()].sort((a, b) => b.at - a.at).slice(0, SHOWN_EVENTS);
   byId("no-events").hidden = newest.length > 0;
   byId("events").hidden = !newest.length;
   fill(byId("events"), newest.map(({ at, text, kind }) => el("li", {},
-    el("time", {}, at > 1e9 ? time(at) : `${decimal(at, 0)} s`),
+    el("time", {}, at > 1e9 ? moment(at, now) : `${decimal(at, 0)} s`),
     el("span", { class: kind === "nothing" ? "quiet" : null }, text))));
 }
 
