@@ -29,8 +29,10 @@ from tocsin.system.process import PROGRAM, Process, stop_all, without_settings
 
 COMMAND = (*PROGRAM, "cluster")
 BROKERS, MAX_BROKERS = 2, 16
+LISTED = 100_000  # matches that a notice lists
 START_S = 600.0  # for each of them, on a machine that is busy
 DASHBOARD_PORT = 8450  # where it is free
+_BROKERS = {"broker.drain_timeout": "1s", "broker.max_notice_bytes": "16 MB"}
 FILES = frozenset(
     {"tocsin.toml", "cluster.log", "coordinator.log", "dashboard.log", "data", "report.html"}
     | {f"{b}.log" for b in broker_names(MAX_BROKERS)}
@@ -88,7 +90,7 @@ class Servers:
         stop_all([*reversed(self._processes), self._cluster])
 
     def _parts_at(self, addresses: Addresses) -> list[Part]:
-        told = {"broker.drain_timeout": "1s", ORIGINS: " ".join(self._cluster.spare.origins)}
+        told = {**_BROKERS, ORIGINS: " ".join(self._cluster.spare.origins)}
         return parts_of(self._cluster.root / "data", addresses, told)[1:]
 
     def _with_a_port(self, part: Part) -> Part:
@@ -147,6 +149,7 @@ def _settings(data: Path, addresses: Addresses, origins: Sequence[str]) -> str:
         f'host = "{LOOPBACK}"\n'
         f"port = {addresses.cluster}\n"
         'driver_memory = "1g"\n'
+        f"[outbox]\nnotify_max_ids = {LISTED}\n"  # the verdict wants to know what everybody is owed
         f'[client]\ncoordinator = "{addresses.coordinator_url}"\n'
         'command_timeout = "10m"\n'  # a busy machine is no reason to give up
         f'[http]\nallowed_origins = "{" ".join(origins)}"\n'

@@ -1,18 +1,19 @@
 """Where the cluster tells the demonstration's broker of new results: a small HTTP receiver on loopback.
 
 A notice must carry a token signed with the cluster's secret; anything else is refused. What it says is
-counted only: the results themselves are pulled, which works without any notice.
+written down only: the results themselves are pulled, which works without any notice.
 """
 
 from __future__ import annotations
 
 import json
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 
+from tocsin.demo.told import Told
 from tocsin.errors import Unauthenticated
 from tocsin.tokens import bearer, verify
 
@@ -24,7 +25,7 @@ class NoticeReceiver:
     """Listens from the beginning to the end of a ``with``."""
 
     def __init__(self, secret: bytes) -> None:
-        self.notices: Counter[str] = Counter()  # by channel
+        self.told: dict[str, Told] = defaultdict(Told)  # by channel
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self, secret))
         self._server.daemon_threads = True
@@ -39,11 +40,22 @@ class NoticeReceiver:
         self._server.shutdown()
         self._server.server_close()
 
-    def heard(self, body: Any) -> None:
-        """Count what one request told; ``KeyError`` or ``TypeError`` if it is not a list of notices."""
-        channels = [str(notice["channel"]) for notice in body["notices"]]
+    @property
+    def notices(self) -> int:
         with self._lock:
-            self.notices.update(channels)
+            return sum(told.notices for told in self.told.values())
+
+    def heard(self, body: Any) -> None:
+        """Take down what one request told; ``KeyError`` or the like if it is not a list of notices."""
+        with self._lock:
+            for notice in body["notices"]:
+                self.told[str(notice["channel"])].add(notice)
+
+    def told_of(self, channel: str) -> Told:
+        """What stands by now."""
+        with self._lock:
+            told = self.told[channel]
+            return Told(set(told.executions), Counter(told.owed), told.is_whole)
 
 
 def _handler(receiver: NoticeReceiver, secret: bytes) -> type[BaseHTTPRequestHandler]:

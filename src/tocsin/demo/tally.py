@@ -7,6 +7,7 @@ demonstration a report reaches a backend subscription at most once, so a pair th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ Reached = Callable[[Sequence[int], str], int]
 @dataclass(slots=True)
 class Tally:
     rows: int = 0
-    matches: int = 0
+    by_backend: Counter[int] = field(default_factory=Counter)  # matches
     notifications: int = 0
     positions: dict[Pair, str] = field(default_factory=dict)
     ids: set[str] = field(default_factory=set)
@@ -34,7 +35,7 @@ class Tally:
         for result in results:
             report, backends = result["payload"]["report_id"], result["backends"]
             self.rows += 1
-            self.matches += len(backends)
+            self.by_backend.update(backends)
             self.notifications += reached(backends, result["position"])
             self.arrivals.append((report, at))
             self._note(result["id"], {(report, backend): result["position"] for backend in backends})
@@ -45,6 +46,10 @@ class Tally:
         """For all rows, or the last so many, from the receipt of their report; zero where the row was faster."""
         arrivals = self.arrivals[-last:] if last else self.arrivals.copy()
         return waits_s(arrivals, accepted_at)
+
+    @property
+    def matches(self) -> int:
+        return self.by_backend.total()
 
     @property
     def pairs(self) -> AbstractSet[Pair]:

@@ -9,7 +9,13 @@ from tocsin.demo.receiver import MAX_BYTES, NoticeReceiver
 from tocsin.tokens import mint
 
 SECRET = b"s" * 32
-NOTICES = {"notices": [{"channel": "ByKind", "count": 2}, {"channel": "NearMe"}, {"channel": "ByKind"}]}
+
+
+def notice(channel, execution, *backends):
+    return {"channel": channel, "through": f"{execution:012d}-ffffffff", "backends": [list(one) for one in backends]}
+
+
+NOTICES = {"notices": [notice("ByKind", 1, (4, 2), (5, 1)), notice("NearMe", 1, (9, 1)), notice("ByKind", 2, (4, 1))]}
 
 
 def signed(secret=SECRET):
@@ -22,9 +28,23 @@ def receiver():
         yield listening
 
 
-def test_notices_are_counted_by_channel(receiver):
+def test_notices_are_counted_by_channel_and_what_they_list_by_subscription(receiver):
     assert httpx.post(receiver.url, json=NOTICES, headers=signed()).status_code == 204
-    assert receiver.notices == {"ByKind": 2, "NearMe": 1}
+    assert receiver.notices == 3
+    assert receiver.told_of("ByKind").owed == {4: 3, 5: 1}
+    assert receiver.told_of("NearMe").owed == {9: 1}
+
+
+def test_a_notice_that_comes_again_counts_once(receiver):
+    for _ in range(2):
+        httpx.post(receiver.url, json=NOTICES, headers=signed())
+    assert (receiver.notices, receiver.told_of("ByKind").owed) == (3, {4: 3, 5: 1})
+
+
+def test_a_notice_with_too_much_to_list_makes_the_channel_not_whole(receiver):
+    httpx.post(receiver.url, json={"notices": [notice("ByKind", 1) | {"backends": None}]}, headers=signed())
+    assert not receiver.told_of("ByKind").is_whole
+    assert receiver.told_of("NearMe").is_whole
 
 
 @pytest.mark.parametrize(
