@@ -1,7 +1,9 @@
-"""``tocsin demo``: a city of reports and subscribers on a cluster of its own, for about a minute."""
+"""``tocsin demo``: a city of reports and subscribers on a cluster of its own, for half a minute or until Ctrl-C."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,10 +24,15 @@ if TYPE_CHECKING:
     from tocsin.demo.onlooker import Onlooker
     from tocsin.demo.plan import Plan
     from tocsin.demo.process import ClusterProcess, Servers
+    from tocsin.demo.run import DemoRun
     from tocsin.demo.summary import Summary
     from tocsin.demo.view import Screen
 
 REPORT = "report.html"
+_TOKEN_S = 30 * 86_400.0  # of the demonstration's own requests: --keep may go on for long
+_PERSON_S = 3600.0  # of people's tokens, which they renew
+
+Past = dict[str, Any] | None
 
 
 def demo(
@@ -38,7 +45,7 @@ def demo(
     all_channels: Annotated[
         bool, typer.Option("--all-channels", help="Play all seven channels of the city instead of four.")
     ] = False,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave everything running at the end.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Let the city go on after the summary, until Ctrl-C.")] = False,
     directory: Annotated[Path, typer.Option("--dir", help="Directory for it all, made fresh.")] = Path(".demo"),
     as_json: Json = False,
 ) -> None:
@@ -47,38 +54,49 @@ def demo(
     Starts a cluster, a coordinator, brokers and a dashboard of its own, and feeds them while people log in. Some
     people are connected to the brokers, the others are counted where a broker would receive. Checks that every
     notification came exactly once, and exits with 1 if one did not. A machine that is too slow for the feed slows it
-    down.
+    down. With --keep people and reports go on after the summary, without being counted, until Ctrl-C ends everything.
     """
     with needs("cluster"):
         from tocsin.demo.plan import Plan
         from tocsin.demo.process import ClusterProcess, Servers
         from tocsin.demo.view import Screen
     plan = Plan(
-        seconds, people, subscriptions, datetime.now(UTC), connected=connected, storms=storms, all_channels=all_channels
-    )
+        seconds, people, subscriptions, datetime.now(UTC), connected=connected, storms=storms,
+        all_channels=all_channels, goes_on=keep,
+    )  # fmt: skip
+
+    def tell_all(summary: Summary, past: Past) -> None:
+        _report(summary, as_json)
+        _write(directory / REPORT, summary, past)
+
     with ended_by_signals(), Screen(Console(stderr=True)) as screen:
         process = ClusterProcess(directory, brokers=brokers)
         servers = Servers(process)
+
+        def go_on(run: DemoRun, summary: Summary, past: Past) -> None:
+            screen.close()
+            tell_all(summary, past)
+            _live(run, process, servers)
+
         try:
-            summary, past = _run(plan, process, servers, screen, is_kept=keep)
-            if not keep:
-                screen.waiting("Stopping everything", 0)
-        except BaseException:
+            summary, past = _run(plan, process, servers, screen, go_on if keep else None)
+            screen.waiting("Stopping everything", 0)
+        finally:
             servers.stop()
-            raise
-        if not keep:
-            servers.stop()
-    _report(summary, as_json)
-    _write(directory / REPORT, summary, past)
-    if keep:
-        _tell_how_to_go_on(process, servers)
+    if not keep:
+        tell_all(summary, past)
     if summary.problems:
         raise typer.Exit(1)
 
 
 def _run(
-    plan: Plan, process: ClusterProcess, servers: Servers, screen: Screen, *, is_kept: bool
-) -> tuple[Summary, dict[str, Any] | None]:
+    plan: Plan,
+    process: ClusterProcess,
+    servers: Servers,
+    screen: Screen,
+    go_on: Callable[[DemoRun, Summary, Past], None] | None,
+) -> tuple[Summary, Past]:
+    """``go_on`` is called while everything still runs, if there is one."""
     from tocsin.demo.crowd import Crowd
     from tocsin.demo.feeder import Ahead
     from tocsin.demo.process import START_S
@@ -94,10 +112,13 @@ def _run(
         servers.start(lambda waited: screen.waiting("Starting coordinator and brokers", waited))
         config = load(process.config_path)
         secret = read_secret(config.secret_path)
-        with connect(config, None, None) as client, NoticeReceiver(secret) as receiver:
-            crowd = Crowd(servers.coordinator_url, lambda user: mint(secret, user, ["subscribe:*"], 3600), is_connected)
+        token = mint(secret, "local", ["admin"], _TOKEN_S)
+        with connect(config, None, token) as client, NoticeReceiver(secret) as receiver:
+            crowd = Crowd(
+                servers.coordinator_url, lambda user: mint(secret, user, ["subscribe:*"], _PERSON_S), is_connected
+            )
             onlooker = _onlooker(plan, servers, secret, screen)
-            for line in dashboard_lines(_entrance(config, servers), is_kept=is_kept):
+            for line in dashboard_lines(_entrance(config, servers), plan.seconds, is_kept=plan.goes_on):
                 screen.say(line)
             run = DemoRun(client, plan, ahead, receiver, crowd, onlooker.show if onlooker else _unseen)
             crowd.start()
@@ -109,7 +130,10 @@ def _run(
                     servers.check()
                     screen.watch(summary)
 
-                return run.play(watch), onlooker.past() if onlooker else None
+                summary, past = run.play(watch), onlooker.past() if onlooker else None
+                if go_on:
+                    go_on(run, summary, past)
+                return summary, past
             finally:
                 crowd.stop()
                 if onlooker:
@@ -142,7 +166,21 @@ def _unseen(t: float, records: object) -> None:
     """Where there is no dashboard."""
 
 
-def _write(path: Path, summary: Summary, past: dict[str, Any] | None) -> None:
+def _live(run: DemoRun, process: ClusterProcess, servers: Servers) -> None:
+    """Until Ctrl-C, or the cluster's end. A broker may be killed: that is something to look at."""
+    from tocsin.demo.view import Screen, living_line
+
+    _tell_how_to_go_on(process, servers)
+    with Screen(Console(stderr=True)) as screen, suppress(KeyboardInterrupt):
+
+        def watch(reports: int, lag_s: float) -> None:
+            process.check()
+            screen.living(living_line(reports, lag_s))
+
+        run.live(watch)
+
+
+def _write(path: Path, summary: Summary, past: Past) -> None:
     from tocsin.demo.process import has_dashboard
 
     if has_dashboard():
@@ -167,11 +205,15 @@ def _report(summary: Summary, as_json: bool) -> None:
 
 
 def _tell_how_to_go_on(process: ClusterProcess, servers: Servers) -> None:
+    config, coordinator = process.config_path, servers.coordinator_url
     out = Console(stderr=True, soft_wrap=True, highlight=False)
-    out.print(f"Everything still runs, the cluster at {process.url}, the coordinator at {servers.coordinator_url}:")
-    out.print(f"  tocsin sql --config {process.config_path}", markup=False)
-    out.print(f"  tocsin status --config {process.config_path}", markup=False)
-    if entrance := _entrance(load(process.config_path), servers):
+    out.print(
+        "The city goes on until Ctrl-C, which ends everything: people stay connected and walk, reports keep coming. "
+        "From here on nothing is counted."
+    )
+    out.print(f"The cluster is at {process.url}, the coordinator at {coordinator}. In another terminal:")
+    out.print(f"  tocsin subscribe ByKind kind=fire --coordinator {coordinator} --config {config}", markup=False)
+    out.print(f"  tocsin sql --config {config}", markup=False)
+    out.print(f"  tocsin status --config {config}", markup=False)
+    if entrance := _entrance(load(config), servers):
         out.print(f"  {entrance}    (the dashboard, for one visitor more)", markup=False)
-    pids = " ".join(map(str, [*reversed(servers.pids), process.pid]))
-    out.print(f"  kill {pids}    (stops it all)")

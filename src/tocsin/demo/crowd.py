@@ -1,5 +1,6 @@
 """People with real connections: each asks the coordinator for its broker, logs in there and subscribes.
 
+They stay until they are stopped, with tokens that are renewed. What they are told is remembered until ``end_counting``.
 They live in an event loop in a thread of their own; the rest of the demonstration talks to it from outside.
 """
 
@@ -9,6 +10,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import groupby
 
 from tocsin.client import Gap, Session, Subscription, channel, connect
@@ -32,6 +34,7 @@ class Crowd:
         self.arrivals: list[tuple[str, float]] = []
         self.people = 0
         self.brokers: set[str] = set()
+        self._is_counting = True
         self._loop: asyncio.AbstractEventLoop | None = None
         self._has_begun = threading.Event()
         self._work = Work("crowd", lambda stopping: asyncio.run(self._live(stopping)))
@@ -63,6 +66,11 @@ class Crowd:
         except TimeoutError:
             raise Unavailable(f"{len(people):,} people were not logged in after {wait_s:.0f} s") from None
 
+    def end_counting(self) -> None:
+        """From here on people are told, and nobody remembers of what."""
+        self._is_counting = False
+        self.heard, self.arrivals = [], []
+
     @property
     def notifications(self) -> int:
         return len(self.arrivals)
@@ -88,7 +96,7 @@ class Crowd:
             async with self._doors:
                 settings = Client(connect_timeout=PATIENCE_S, subscribe_timeout=PATIENCE_S)
                 session = await connect(
-                    coordinator=self._coordinator, token=self._token(user), settings=settings
+                    coordinator=self._coordinator, token=partial(self._token, user), settings=settings
                 ).__aenter__()
         except TocsinError as problem:
             heard[0].problem = f"logging in failed: {problem}"
@@ -116,6 +124,8 @@ class Crowd:
         last = heard.position
         try:
             async for item in subscription:
+                if not self._is_counting:
+                    continue
                 if isinstance(item, Gap):
                     heard.gaps.append(f"a gap was told: {item.count} after {item.after} ({item.reason})")
                     continue

@@ -6,6 +6,7 @@ Every batch has an idempotency key: one that had to be repeated is not stored tw
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
 import time
@@ -27,7 +28,7 @@ STEP_S = 0.1
 MAX_BATCH = 2_000
 WARM_UP_S = 1.0  # of the run, sent at once
 PATIENCE = 2.0  # the feed ends at the latest after so many times its length
-_AHEAD = 20_000
+_AHEAD, _AHEAD_S = 20_000, 60.0  # events, and seconds of the run, that are made before they are asked for
 _ORDER = ("Shelters", "UserLocations", "Reports")  # what reports are joined with goes first
 
 
@@ -41,11 +42,13 @@ class Ahead:
         self._made: queue.Queue[Event | None] = queue.Queue(_AHEAD)
         self._next: Event | None = None
         self.is_over = False
+        self._asked_s = 0.0
         self._work = Work("city", lambda stopping: self._make(events, stopping))
         self._work.start()
 
     def until(self, run_s: float) -> Iterator[Event]:
         """The events up to this time that were not given yet; waits for them if they are not made."""
+        self._asked_s = max(self._asked_s, run_s)
         while not self.is_over:
             event = self._next or self._take()
             self.is_over = event is None
@@ -68,6 +71,8 @@ class Ahead:
 
     def _make(self, events: Iterator[Event], stopping: threading.Event) -> None:
         for event in events:
+            while event.t > self._asked_s + _AHEAD_S and not stopping.wait(0.2):
+                pass  # a moment of many people is one event: a full queue of these would be too much to hold
             self._put(event, stopping)
             if stopping.is_set():
                 return
@@ -104,6 +109,7 @@ class Feeder:
         self.last_seq = 0  # of the reports
         self.batches = 0
         self.is_cut = False
+        self._is_counting = True
 
     def warm_up(self) -> None:
         """Send the first records; what they take is not measured, for Spark compiles and loads meanwhile."""
@@ -124,6 +130,12 @@ class Feeder:
             if now - began > PATIENCE * self._seconds:
                 self.is_cut = True
                 return
+
+    def live(self, stopping: threading.Event) -> None:
+        """Go on after ``run``, as long as there are events, and remember nothing of what is sent."""
+        self._seconds, self._is_counting = math.inf, False
+        self.reports, self.accepted_at = [], {}
+        self.run(stopping)
 
     def _send_until(self, run_s: float) -> None:
         waiting: dict[str, list[dict[str, Any]]] = {name: [] for name in _ORDER}
@@ -149,5 +161,6 @@ class Feeder:
         self.sent[dataset] += receipt["accepted"]
         if dataset == "Reports":
             self.last_seq = receipt["last"]
+        if dataset == "Reports" and self._is_counting:
             self.accepted_at.update((record["report_id"], now) for record in records)
             self.reports.extend(records)

@@ -6,6 +6,7 @@ that they all get something.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -31,6 +32,7 @@ class Plan:
     connected: int = 60  # so many of the people have real connections
     storms: bool = False
     all_channels: bool = False
+    goes_on: bool = False  # after ``seconds``, without end
 
     def __post_init__(self) -> None:
         for name, value in (("--seconds", self.seconds), ("--people", self.people)):
@@ -81,6 +83,6 @@ class Plan:
 
     def events(self) -> Iterator[Event]:
         """What brings records, and what those ask for who come during the run, in order of time."""
-        for event in self.scenario.events(self.seconds):
+        for event in self.scenario.events(math.inf if self.goes_on else self.seconds):
             if records_of(event) is not None or (event.kind == "subscribe" and event.t > 0):
                 yield event

@@ -24,6 +24,7 @@ class Puller:
         self.tallies = {channel: Tally() for channel in audience.backends}
         self._cursors: dict[str, str | None] = dict.fromkeys(self.tallies)
         self._lock = threading.Lock()
+        self._is_counting = True
 
     def run(self, stopping: threading.Event) -> None:
         """Pull until told to stop."""
@@ -34,6 +35,12 @@ class Puller:
         """Pull what there is, to the end."""
         while self.pull(0.0):
             pass
+
+    def end_counting(self) -> None:
+        """From here on results are pulled and acknowledged, and not remembered."""
+        with self._lock:
+            self._is_counting = False
+            self.tallies = {channel: Tally() for channel in self.tallies}
 
     def pull(self, wait_s: float) -> bool:
         """One pull; whether there may be more at once."""
@@ -48,9 +55,14 @@ class Puller:
 
     def _take(self, page: Mapping[str, Any], now: float) -> bool:
         """Count a page, and put its channel last in the next request: every channel has its turn."""
-        channel, tally = page["channel"], self.tallies[page["channel"]]
-        tally.add(page["results"], now, partial(self._audience.reached, channel))
-        if page["gap"] is not None:
-            tally.gaps.append(f"results after {page['gap']['after']} were no longer kept ({page['gap']['reason']})")
+        channel = page["channel"]
+        if self._is_counting:
+            self._count(channel, page, now)
         before, self._cursors[channel] = self._cursors.pop(channel), page["through"]
         return bool(before != page["through"])
+
+    def _count(self, channel: str, page: Mapping[str, Any], now: float) -> None:
+        tally, gap = self.tallies[channel], page["gap"]
+        tally.add(page["results"], now, partial(self._audience.reached, channel))
+        if gap is not None:
+            tally.gaps.append(f"results after {gap['after']} were no longer kept ({gap['reason']})")

@@ -26,6 +26,7 @@ class NoticeReceiver:
 
     def __init__(self, secret: bytes) -> None:
         self.told: dict[str, Told] = defaultdict(Told)  # by channel
+        self._is_counting = True
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self, secret))
         self._server.daemon_threads = True
@@ -48,8 +49,14 @@ class NoticeReceiver:
     def heard(self, body: Any) -> None:
         """Take down what one request told; ``KeyError`` or the like if it is not a list of notices."""
         with self._lock:
-            for notice in body["notices"]:
+            for notice in body["notices"] if self._is_counting else ():
                 self.told[str(notice["channel"])].add(notice)
+
+    def end_counting(self) -> None:
+        """From here on notices are taken, and not remembered."""
+        with self._lock:
+            self._is_counting = False
+            self.told.clear()
 
     def told_of(self, channel: str) -> Told:
         """What stands by now."""

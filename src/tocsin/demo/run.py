@@ -1,11 +1,12 @@
-"""One run: set up, feed, wait until the channels have seen everything, compare."""
+"""One run: set up, feed, wait until the channels have seen everything, compare; then go on, where that is wanted."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from tocsin.demo.audience import NAME, Audience
 from tocsin.demo.counters import Counted, read_counters
@@ -25,6 +26,7 @@ from tocsin.errors import TocsinError, Unavailable
 from tocsin.units import counted
 
 Watch = Callable[[Summary], None]
+WatchLife = Callable[[int, float], None]  # how many reports there were, how far the channels are behind
 
 CATCH_UP_S = 120.0
 SETTLE_S = 60.0  # for a notice that was not taken at first and comes again
@@ -87,14 +89,43 @@ class DemoRun:
             pulling.stop()
         return self.judge()
 
+    def live(self, watch: WatchLife) -> None:
+        """Go on after ``play``, until ``watch`` raises or the events end.
+
+        Nothing is counted or compared any more: it may go on for days, and what grows with every notification would
+        grow without end.
+        """
+        for counting in (self._puller, self._receiver, self._crowd):
+            counting.end_counting()
+        pulling, feeding = Work("puller", self._puller.run), Work("feeder", self._feeder.live)
+
+        def look() -> None:
+            self._lag_s = self._lag(self._link.get("/channels")["channels"])
+            watch(self._feeder.sent["Reports"], self._lag_s)
+
+        pulling.start()
+        feeding.start()
+        try:
+            self._until(lambda: feeding.is_done, pulling, look)
+        finally:
+            feeding.stop()
+            pulling.stop()
+
     def _watch(self, phase: str, is_over: Callable[[], bool], pulling: Work, watch: Watch) -> None:
+        self._until(is_over, pulling, lambda: watch(self._look(phase)))
+
+    def _until(self, is_over: Callable[[], bool], pulling: Work, look: Callable[[], None]) -> None:
         pause = threading.Event()
         while not is_over():
             if pulling.is_done:
                 raise Unavailable("the broker of the demonstration stopped pulling")
             self._crowd.check()
-            watch(self._look(phase))
+            look()
             pause.wait(LOOK_S)
+
+    def _lag(self, views: Iterable[Mapping[str, Any]]) -> float:
+        """How far the slowest of the demonstration's channels is behind; there may be others."""
+        return float(max(view["lag_s"] for view in views if view["name"] in self._plan.channels))
 
     def _catch_up(self, phase: str, pulling: Work, watch: Watch) -> None:
         deadline = time.monotonic() + CATCH_UP_S
@@ -120,7 +151,7 @@ class DemoRun:
     ) -> Summary:
         counted = read_counters(self._link)
         views = {view["name"]: view for view in self._link.get("/channels")["channels"]}
-        self._lag_s = max(view["lag_s"] for view in views.values())
+        self._lag_s = self._lag(views.values())
         feeder, tallies = self._feeder, self._puller.tallies
         lines = [
             channel_line(

@@ -37,8 +37,13 @@ class Screen:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave the terminal to others; what is said from here on comes line by line."""
         if self._live:
             self._live.stop()
+            self._live = None
 
     def say(self, text: str) -> None:
         """Something that stays on the screen."""
@@ -51,6 +56,11 @@ class Screen:
     def watch(self, summary: Summary) -> None:
         self._show(Group(Text(headline(summary)), table(summary)), headline(summary))
 
+    def living(self, line: str) -> None:
+        """In place on a terminal; elsewhere nothing, for this may go on for days."""
+        if self._live:
+            self._live.update(Text(line))
+
     def _show(self, live: RenderableType, line: str) -> None:
         if self._live:
             self._live.update(live)
@@ -59,13 +69,22 @@ class Screen:
             self.say(line)
 
 
-def dashboard_lines(entrance: str | None, *, is_kept: bool) -> list[str]:
+def dashboard_lines(entrance: str | None, seconds: float, *, is_kept: bool) -> list[str]:
     """Where to look, and for how long; nothing where there is no dashboard."""
     if entrance is None:
         return []
-    closes = "It closes when the demonstration ends; with --keep (make demo ARGS=--keep) everything stays."
-    stays = "It stays, as everything does, when the demonstration ends."
+    closes = (
+        f"It closes when the demonstration ends, after {seconds:g} s of the city (--seconds gives it more); "
+        "with --keep (make demo ARGS=--keep) city and dashboard go on until Ctrl-C."
+    )
+    stays = f"After {seconds:g} s of the city there is a summary; city and dashboard go on until Ctrl-C."
     return ["The dashboard, open to one visitor (others paste a token):", f"  {entrance}", stays if is_kept else closes]
+
+
+def living_line(reports: int, lag_s: float) -> str:
+    """While the city goes on after the summary."""
+    lag = f", the channels are {lag_s:.0f} s behind" if lag_s >= 1 else ""
+    return f"The city goes on: {counted(reports, 'report')} so far{lag}. Ctrl-C ends everything."
 
 
 def headline(summary: Summary) -> str:

@@ -1,5 +1,6 @@
 """Sending in time, in order, once; with a cluster that takes down what it gets."""
 
+import itertools
 import json
 import threading
 from dataclasses import asdict
@@ -67,6 +68,18 @@ def test_everything_is_sent_once_in_order_and_remembered(monkeypatch):
     assert len({key for _, _, key in taker.batches}) == len(taker.batches)
 
 
+def test_the_city_goes_on_past_the_end_and_nothing_of_it_is_remembered():
+    made, taker, ahead = feed(city(until_s=0.8), 0.2)
+    made.run(threading.Event())
+    assert made.pace.run_s < 0.8
+    assert made.reports
+    made.live(threading.Event())
+    ahead.stop()
+    came = {record["report_id"] for dataset, sent, _ in taker.batches if dataset == "Reports" for record in sent}
+    assert made.sent["Reports"] == len(came) == 40
+    assert (made.reports, made.accepted_at) == ([], {})
+
+
 def test_what_reports_are_joined_with_goes_first():
     made, taker, _ = feed(city(), 0.4)
     made.warm_up()
@@ -119,3 +132,18 @@ def test_making_events_ahead_stops_when_asked(monkeypatch):
     ahead = Ahead(report(0.0, n) for n in iter(int, 1))
     ahead.stop()
     assert ahead._work.is_done
+
+
+def test_events_are_made_ahead_for_a_while_only(monkeypatch):
+    monkeypatch.setattr(feeder, "_AHEAD_S", 2.0)
+    made = []
+
+    def seconds():
+        for t in itertools.count():
+            made.append(t)
+            yield report(float(t), t)
+
+    ahead = Ahead(seconds())
+    assert [event.t for event in ahead.until(10.0)] == [float(t) for t in range(11)]
+    ahead.stop()
+    assert len(made) <= 10 + 2 + 2

@@ -1,6 +1,7 @@
 """The city, its four channels, and who asks for what."""
 
 from datetime import UTC, datetime
+from itertools import islice
 
 import pytest
 
@@ -35,6 +36,15 @@ def test_the_last_tenth_of_the_people_log_in_during_the_run(plan):
     assert all(arrivals[event.payload["user"]] == event.t for event in late)
     assert min(arrivals.values()) >= 0.1 * plan.seconds
     assert max(arrivals.values()) < 0.8 * plan.seconds
+
+
+def test_a_city_that_goes_on_begins_with_the_same_events_and_nobody_comes_later(plan):
+    first = list(plan.events())
+    endless = Plan(2.0, 40, 150, START, goes_on=True).events()
+    assert list(islice(endless, len(first))) == first
+    later = list(islice(endless, 500))
+    assert {event.kind for event in later} == {"locations", "report"}
+    assert later[-1].t > 2 * plan.seconds
 
 
 def test_storms_are_those_of_the_scenario():

@@ -9,6 +9,7 @@ from tocsin.datacluster.service import Wanted
 from tocsin.demo import puller
 from tocsin.demo.audience import Audience
 from tocsin.demo.puller import Puller
+from tocsin.demo.tally import Tally
 from tocsin.tokens import LOCAL_ADMIN
 from tocsin.web.server import ApiServer, ServerOptions
 
@@ -67,3 +68,14 @@ def test_results_that_are_gone_are_noted(client, service):
 def test_a_broker_that_nobody_created_is_refused(client):
     with pytest.raises(ClusterProblem, match="elsewhere"):
         Puller(client, Audience(client, [CHANNEL]), "elsewhere").pull(0.0)
+
+
+def test_after_counting_results_are_acknowledged_and_not_remembered(client, service):
+    broker = Puller(client, Audience(client, [CHANNEL], BROKER), BROKER)
+    publish(service, "r1")
+    broker.drain()
+    broker.end_counting()
+    publish(service, "r2")
+    broker.drain()
+    assert broker.tallies[CHANNEL] == Tally()
+    assert service.acks[CHANNEL] == service.results[-1][1].position

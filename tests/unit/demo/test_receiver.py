@@ -41,6 +41,13 @@ def test_a_notice_that_comes_again_counts_once(receiver):
     assert (receiver.notices, receiver.told_of("ByKind").owed) == (3, {4: 3, 5: 1})
 
 
+def test_after_counting_notices_are_taken_and_not_remembered(receiver):
+    httpx.post(receiver.url, json=NOTICES, headers=signed())
+    receiver.end_counting()
+    assert httpx.post(receiver.url, json=NOTICES, headers=signed()).status_code == 204
+    assert receiver.notices == 0
+
+
 def test_a_notice_with_too_much_to_list_makes_the_channel_not_whole(receiver):
     httpx.post(receiver.url, json={"notices": [notice("ByKind", 1) | {"backends": None}]}, headers=signed())
     assert not receiver.told_of("ByKind").is_whole

@@ -49,6 +49,8 @@ class Town:
         return {"explanation": {"seen": {"reports": 0}}} if path.endswith("explain") else {"channels": views}
 
     def post(self, path: str, body: Any) -> Any:
+        if path == "/subscriptions":
+            return {"subscriptions": [{"backend": 1, "position": ""} for _ in body["subscriptions"]]}
         pages = []
         for channel, cursor in body.get("cursors", {}).items():
             results = self.rows if channel == CHANNEL and cursor is None else []
@@ -59,7 +61,8 @@ class Town:
         return []
 
     def append(self, dataset: str, lines: bytes, key: str) -> dict[str, Any]:
-        raise NotImplementedError
+        count = len(lines.splitlines())
+        return {"accepted": count, "rejected": 0, "last": count}
 
 
 @pytest.fixture
@@ -117,3 +120,31 @@ def test_with_a_visitor_who_gets_results_what_is_wrong_with_ours_is_told(
         found = run.judge().problems
     assert len(found) == len(said)
     assert all(problem.startswith(start) for problem, start in zip(found, said, strict=True))
+
+
+class _Enough(Exception):
+    pass
+
+
+def test_a_city_that_goes_on_feeds_on_after_the_summary_and_counts_nothing():
+    town, seen = Town([("a", "r1")]), list[int]()
+
+    def watch(reports: int, lag_s: float) -> None:
+        seen.append(reports)
+        if reports > 20:
+            raise _Enough
+
+    ahead = Ahead(Plan(0.1, 5, 10, PLAN.start, goes_on=True).events())
+    crowd = Crowd("", lambda user: "", lambda user: False)
+    crowd.start()
+    try:
+        with NoticeReceiver(b"secret") as receiver:
+            run = DemoRun(town, PLAN, ahead, receiver, crowd)
+            with pytest.raises(_Enough):
+                run.live(watch)
+            receiver.heard({"notices": [{"channel": CHANNEL, "through": SHOWN, "backends": [[1, 2]]}]})
+            assert (receiver.notices, run._puller.tallies[CHANNEL].rows, run._feeder.reports) == (0, 0, [])
+    finally:
+        ahead.stop()
+        crowd.stop()
+    assert seen == sorted(seen)

@@ -11,7 +11,7 @@ from tocsin.demo.counters import Counted
 from tocsin.demo.heard import Connected
 from tocsin.demo.summary import ChannelLine, Summary, channel_line
 from tocsin.demo.tally import Tally
-from tocsin.demo.view import Screen, closing_lines, dashboard_lines, headline, table
+from tocsin.demo.view import Screen, closing_lines, dashboard_lines, headline, living_line, table
 
 LINE = ChannelLine("ByKind", "continuous", "index", 1_500, 8, 12, 0, 900, 7_000, 42.4, 2_512.0, 0.0)
 SUMMARY = Summary("Done", 45.0, {"Reports": 7_500, "Shelters": 200}, [LINE, replace(LINE, channel="NearMe")], 24)
@@ -24,12 +24,17 @@ def printed(thing):
 
 
 def test_the_dashboards_address_comes_with_how_long_it_is_good_for():
-    *_, address, closes = dashboard_lines("http://here/#enter=1", is_kept=False)
+    *_, address, closes = dashboard_lines("http://here/#enter=1", 30.0, is_kept=False)
     assert address == "  http://here/#enter=1"
-    assert "closes when the demonstration ends" in closes
+    assert "closes when the demonstration ends, after 30 s of the city (--seconds gives it more)" in closes
     assert "make demo ARGS=--keep" in closes
-    assert "stays" in dashboard_lines("http://here/#enter=1", is_kept=True)[-1]
-    assert dashboard_lines(None, is_kept=False) == []
+    assert "go on until Ctrl-C" in dashboard_lines("http://here/#enter=1", 30.0, is_kept=True)[-1]
+    assert dashboard_lines(None, 30.0, is_kept=False) == []
+
+
+def test_a_city_that_goes_on_says_how_to_end_it():
+    assert living_line(1_200, 0.2) == "The city goes on: 1,200 reports so far. Ctrl-C ends everything."
+    assert "the channels are 4 s behind" in living_line(1_200, 4.2)
 
 
 def test_the_table_has_a_row_a_channel():
