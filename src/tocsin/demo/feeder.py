@@ -1,7 +1,8 @@
 """Sends the city's records and logs its people in as their time comes; remembers when each report was accepted.
 
 Events are made ahead of time by a thread of their own, so that making them does not hold up sending.
-Every batch has an idempotency key: one that had to be repeated is not stored twice.
+Every batch has an idempotency key: one that had to be repeated is not stored twice. Records say that they are of the
+moment at which they are sent: the time of the run stands still while the machine is too busy.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -22,6 +24,7 @@ from tocsin.demo.pace import Pace
 from tocsin.demo.work import Work
 from tocsin.errors import BadRecords
 from tocsin.scenarios.city import Intent, records_of
+from tocsin.scenarios.city.emergencies import timestamp
 from tocsin.scenarios.recording import Event
 
 STEP_S = 0.1
@@ -153,7 +156,9 @@ class Feeder:
 
     def _send(self, dataset: str, records: list[dict[str, Any]]) -> None:
         self.batches += 1
-        receipt = self._link.append(dataset, msgspec.json.Encoder().encode_lines(records), f"demo-{self.batches}")
+        sent = timestamp(datetime.now(UTC), 0.0)
+        dated = [record | {"at": sent} if "at" in record else record for record in records]
+        receipt = self._link.append(dataset, msgspec.json.Encoder().encode_lines(dated), f"demo-{self.batches}")
         now = time.monotonic()
         if receipt["rejected"]:
             reason = receipt["problems"][0]["reason"]

@@ -4,6 +4,7 @@ import itertools
 import json
 import threading
 from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -78,6 +79,16 @@ def test_the_city_goes_on_past_the_end_and_nothing_of_it_is_remembered():
     came = {record["report_id"] for dataset, sent, _ in taker.batches if dataset == "Reports" for record in sent}
     assert made.sent["Reports"] == len(came) == 40
     assert (made.reports, made.accepted_at) == ([], {})
+
+
+def test_records_say_that_they_are_of_the_moment_at_which_they_are_sent():
+    old = Event(0.0, "report", {"report_id": "r1", "at": "2026-01-01T00:00:00.000Z"})
+    made, taker, _ = feed(iter([old, report(0.0, 2)]), 0.4)
+    before = datetime.now(UTC) - timedelta(seconds=1)
+    made.warm_up()
+    first, second = taker.batches[0][1]
+    assert datetime.fromisoformat(first["at"]) > before
+    assert "at" not in second
 
 
 def test_what_reports_are_joined_with_goes_first():

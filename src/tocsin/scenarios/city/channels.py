@@ -55,34 +55,35 @@ _KIND = (("kind", "STRING"),)
 _CIRCLE = (("x", "DOUBLE"), ("y", "DOUBLE"), ("radius", "DOUBLE"))
 _USER = (("user", "STRING"),)
 
-BY_KIND = """SELECT r.report_id, r.kind, r.severity, r.x, r.y, r.text
+BY_KIND = """SELECT r.report_id, r.at, r.kind, r.severity, r.x, r.y, r.text
 FROM Reports r
 WHERE r.kind = :kind"""
 
-NEAR_PLACE = """SELECT r.report_id, r.kind, r.severity, r.x, r.y, r.text
+NEAR_PLACE = """SELECT r.report_id, r.at, r.kind, r.severity, r.x, r.y, r.text
 FROM Reports r
 WHERE r.kind = :kind AND distance(r.x, r.y, :x, :y) < :radius"""
 
-NEAR_ME = """SELECT r.report_id, r.kind, r.severity, r.x, r.y, r.text, distance(r.x, r.y, u.x, u.y) AS metres
+NEAR_ME = """SELECT r.report_id, r.at, r.kind, r.severity, r.x, r.y, r.text, distance(r.x, r.y, u.x, u.y) AS metres
 FROM Reports r JOIN UserLocations u ON distance(r.x, r.y, u.x, u.y) < r.radius
 WHERE u.user = :user"""
 
-WITH_SHELTERS = """SELECT r.report_id, r.kind, r.severity, r.x, r.y, n.shelters
+WITH_SHELTERS = """SELECT r.report_id, r.at, r.kind, r.severity, r.x, r.y, n.shelters
 FROM Reports r, LATERAL (
     SELECT collect_list(struct(name, d)) AS shelters
     FROM (SELECT s.name, distance(s.x, s.y, r.x, r.y) AS d FROM Shelters s ORDER BY d LIMIT 3)
 ) n
 WHERE r.kind = :kind AND distance(r.x, r.y, :x, :y) < :radius"""
 
-SEVERE_OF_KIND = """SELECT r.report_id, r.kind, r.severity, r.x, r.y, r.text
+SEVERE_OF_KIND = """SELECT r.report_id, r.at, r.kind, r.severity, r.x, r.y, r.text
 FROM Reports r
 WHERE r.kind = :kind AND r.severity >= :severity"""
 
-NEAR_ME_OF_KIND = """SELECT r.report_id, r.kind, r.severity, r.x, r.y, r.text, distance(r.x, r.y, u.x, u.y) AS metres
+NEAR_ME_OF_KIND = """SELECT r.report_id, r.at, r.kind, r.severity, r.x, r.y, r.text,
+    distance(r.x, r.y, u.x, u.y) AS metres
 FROM Reports r JOIN UserLocations u ON distance(r.x, r.y, u.x, u.y) < r.radius
 WHERE u.user = :user AND r.kind = :kind"""
 
-MY_SHELTERS = """SELECT r.report_id, r.kind, r.severity, distance(r.x, r.y, u.x, u.y) AS metres, n.shelters
+MY_SHELTERS = """SELECT r.report_id, r.at, r.kind, r.severity, distance(r.x, r.y, u.x, u.y) AS metres, n.shelters
 FROM Reports r JOIN UserLocations u ON distance(r.x, r.y, u.x, u.y) < r.radius, LATERAL (
     SELECT collect_list(struct(name, d)) AS shelters
     FROM (SELECT s.name, distance(s.x, s.y, r.x, r.y) AS d FROM Shelters s ORDER BY d LIMIT 3)

@@ -20,6 +20,11 @@ def test_a_channel_is_a_statement_that_uses_each_of_its_parameters(channel) -> N
     assert all(f":{name}" in channel.query for name, _ in channel.parameters)
 
 
+@pytest.mark.parametrize("channel", CHANNELS, ids=lambda channel: channel.name)
+def test_a_notification_says_when_it_happened(channel) -> None:
+    assert "r.at," in channel.query
+
+
 def test_there_are_seven_with_periods_of_10_20_and_30_seconds() -> None:
     """Paper, section 6.1.2: seven channels of different periods (10, 20 and 30 seconds)."""
     assert len(CHANNELS) == 7
