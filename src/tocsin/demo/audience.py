@@ -31,6 +31,11 @@ class Backends:
     def subscriptions(self) -> int:
         return sum(map(len, self.positions.values()))
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """As the cluster counts them, without those of others."""
+        return {"subscriptions": self.subscriptions, "backends": len(self.positions)}
+
     def add(self, number: int, arguments: Mapping[str, Any], position: str, reports: int) -> None:
         self.arguments.setdefault(number, arguments)
         self.since.setdefault(number, reports)

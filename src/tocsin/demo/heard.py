@@ -31,6 +31,7 @@ class Connected:
     """What the people with connections have to say together."""
 
     people: int = 0
+    of_people: int = 0  # who move through the city
     brokers: int = 0
     subscriptions: int = 0
     notifications: int = 0

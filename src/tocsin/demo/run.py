@@ -155,7 +155,7 @@ class DemoRun:
         feeder, tallies = self._feeder, self._puller.tallies
         lines = [
             channel_line(
-                views[name] | {"subscriptions": self._audience.backends[name].subscriptions},
+                views[name] | self._audience.backends[name].counts,
                 tallies[name],
                 counted.get(name, Counted()),
                 feeder.accepted_at,
@@ -173,6 +173,7 @@ class DemoRun:
             held_s=round(feeder.pace.held_s, 1),
             is_cut=feeder.is_cut,
             late_subscriptions=self._audience.late,
+            other_subscriptions=sum(views[line.channel]["subscriptions"] - line.subscriptions for line in lines),
             problems=problems,
             connected=self._connected(last, compared),
         )
@@ -183,6 +184,7 @@ class DemoRun:
         p50, p99 = quantiles_ms(waits_s(arrivals, self._feeder.accepted_at)) or (None, None)
         return Connected(
             people=crowd.people,
+            of_people=self._plan.people,
             brokers=len(crowd.brokers),
             subscriptions=len(crowd.heard),
             notifications=crowd.notifications,

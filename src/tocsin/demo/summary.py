@@ -47,6 +47,7 @@ class Summary:
     held_s: float = 0.0
     is_cut: bool = False
     late_subscriptions: int = 0
+    other_subscriptions: int = 0  # that the cluster has besides: those of its other brokers
     problems: Sequence[str] = field(default_factory=tuple)
     connected: Connected = field(default_factory=Connected)
 

@@ -121,20 +121,36 @@ def closing_lines(summary: Summary) -> list[str]:
         f"Executions: {sum(line.executions for line in summary.channels):,}, each for all subscriptions of its "
         f"channel: {subscriptions:,} subscriptions, {distinct:,} distinct parameter sets.",
         f"Logins: {summary.late_subscriptions:,} of the subscriptions were made by people who came during the run.",
+        *_other_lines(summary),
         f"Results: {sum(line.rows for line in summary.channels):,} rows, which are "
         f"{sum(line.notifications for line in summary.channels):,} notifications: one for each subscription that a row "
-        f"reaches. The broker was told {summary.notices:,} times.",
+        f"reaches. All were counted at a broker of the demonstration's own, which the cluster told of new ones "
+        f"{_times(summary.notices)}.",
         *_connected_lines(summary.connected),
-        "Latency: from a record's receipt to its result in the broker's hands. Channels with a period wait for "
+        "Latency: from a record's receipt to its result in that first broker's hands. Channels with a period wait for "
         "their next tick first, and that wait is included. "
         f"The first {summary.warm_up_reports:,} reports, with which Spark warmed up, are not.",
     ]
     failed = sum(line.failed for line in summary.channels)
     if failed:
-        lines.append(f"{failed:,} executions failed and were repeated.")
+        lines.append(f"{counted(failed, 'execution')} failed and {'was' if failed == 1 else 'were'} repeated.")
     if not summary.problems:
         lines.append("Every notification came exactly once: none missing, none doubled.")
     return lines
+
+
+def _other_lines(summary: Summary) -> list[str]:
+    """Else the dashboard and ``tocsin status`` would seem to disagree."""
+    if not summary.other_subscriptions:
+        return []
+    return [
+        f"The dashboard and tocsin status count {counted(summary.other_subscriptions, 'subscription')} more: those "
+        "that brokers hold for whoever is connected, one at a broker for all who want the same."
+    ]
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"
 
 
 def _lag_lines(summary: Summary) -> list[str]:
@@ -154,9 +170,10 @@ def _connected_lines(connected: Connected) -> list[str]:
         return []
     latency = f", {_latency(connected.p50_ms)} after a record's receipt in the median" if connected.p50_ms else ""
     return [
-        f"Connections: {connected.people:,} of the people are connected to {connected.brokers} brokers by WebSocket, "
-        f"with {connected.subscriptions:,} subscriptions. {connected.notifications:,} notifications were counted at "
-        f"their clients{latency}: {connected.missing:,} missing, {connected.doubled:,} doubled, "
+        f"Connections: {connected.people:,} of the {connected.of_people:,} people are also connected by WebSocket, to "
+        f"{counted(connected.brokers, 'other broker')}, with {counted(connected.subscriptions, 'subscription')}. "
+        f"{counted(connected.notifications, 'notification')} came to their clients{latency}: "
+        f"{connected.missing:,} missing, {connected.doubled:,} doubled, "
         f"{connected.out_of_order:,} out of order."
     ]
 

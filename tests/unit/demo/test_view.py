@@ -86,6 +86,15 @@ def test_the_summary_says_what_was_shared_and_that_ticks_are_waited_for():
     assert "lagged" not in text
 
 
+def test_the_summary_says_which_broker_of_how_many_people_and_who_else_is_subscribed():
+    connected = Connected(people=60, of_people=600, brokers=2, subscriptions=1, notifications=9)
+    text = "\n".join(closing_lines(replace(SUMMARY, connected=connected, other_subscriptions=153)))
+    assert "counted at a broker of the demonstration's own, which the cluster told of new ones 24 times" in text
+    assert "60 of the 600 people are also connected by WebSocket, to 2 other brokers, with 1 subscription." in text
+    assert "tocsin status count 153 subscriptions more" in text
+    assert "tocsin status" not in "\n".join(closing_lines(SUMMARY))
+
+
 @pytest.mark.parametrize(
     ("summary", "said", "not_said"),
     [
@@ -93,8 +102,13 @@ def test_the_summary_says_what_was_shared_and_that_ticks_are_waited_for():
         (replace(SUMMARY, held_s=9.0, is_cut=True), "was cut short", "failed"),
         (replace(SUMMARY, problems=("ByKind: …",)), "Records", "none missing"),
         (replace(SUMMARY, channels=[replace(LINE, failed=2)]), "2 executions failed and were repeated", "lagged"),
+        (
+            replace(SUMMARY, channels=[replace(LINE, failed=1)]),
+            "1 execution failed and was repeated",
+            "executions failed",
+        ),
     ],
-    ids=["lag", "lag beyond patience", "problems", "failures"],
+    ids=["lag", "lag beyond patience", "problems", "failures", "one failure"],
 )
 def test_what_did_not_go_well_is_told(summary, said, not_said):
     text = "\n".join(closing_lines(summary))
@@ -114,10 +128,11 @@ def test_elsewhere_than_on_a_terminal_lines_come_now_and_then(monkeypatch):
 
 def test_what_clients_counted_is_told_where_there_are_clients():
     assert not any("WebSocket" in line for line in closing_lines(SUMMARY))
-    connected = Connected(people=40, brokers=2, subscriptions=200, notifications=11_862, p50_ms=130.0)
+    connected = Connected(people=40, of_people=600, brokers=2, subscriptions=200, notifications=11_862, p50_ms=130.0)
     told = [line for line in closing_lines(replace(SUMMARY, connected=connected)) if "WebSocket" in line]
     assert len(told) == 1
     assert all(
-        text in told[0] for text in ("40 of the people", "2 brokers", "11,862", "130 ms", "0 missing, 0 doubled")
+        text in told[0]
+        for text in ("40 of the 600 people", "2 other brokers", "11,862", "130 ms", "0 missing, 0 doubled")
     )
     assert headline(replace(SUMMARY, connected=connected)).endswith("24 notices, 11,862 at clients")
