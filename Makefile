@@ -23,7 +23,7 @@ help: ## List the targets
 setup: $(READY) ## Create .venv with everything that the other targets need
 	@$(WITH_JAVA) echo "Ready: $$($(PY) --version), Java in $$JAVA_HOME"
 
-demo: $(READY) ## Run a city of reports and subscribers for about a minute
+demo: $(READY) ## Run a city of reports and subscribers for one to three minutes
 	@$(WITH_JAVA) $(VENV)/bin/tocsin demo $(ARGS)
 
 # Java's second compiler costs tests a third of their CPU and is never paid back: each JVM lives for seconds.

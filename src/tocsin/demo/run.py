@@ -18,7 +18,7 @@ from tocsin.demo.link import Link
 from tocsin.demo.plan import Plan
 from tocsin.demo.puller import Puller
 from tocsin.demo.receiver import NoticeReceiver
-from tocsin.demo.summary import Summary, channel_line
+from tocsin.demo.summary import FEEDING, Summary, channel_line
 from tocsin.demo.tally import quantiles_ms, waits_s
 from tocsin.demo.verdict import problems_of
 from tocsin.demo.work import Work
@@ -82,7 +82,7 @@ class DemoRun:
             self._feeder.warm_up()
             self._catch_up("Warming up", pulling, watch)
             feeding.start()
-            self._watch("Feeding", lambda: feeding.is_done, pulling, watch)
+            self._watch(FEEDING, lambda: feeding.is_done, pulling, watch)
             self._catch_up("Catching up", pulling, watch)
         finally:
             feeding.stop()

@@ -10,6 +10,8 @@ from tocsin.demo.counters import Counted
 from tocsin.demo.heard import Connected
 from tocsin.demo.tally import Tally, quantiles_ms
 
+FEEDING = "Feeding"  # the phase in which the pace depends on the lag
+
 
 @dataclass(frozen=True, slots=True)
 class ChannelLine:

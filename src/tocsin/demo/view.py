@@ -13,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from tocsin.demo.heard import Connected
-from tocsin.demo.summary import ChannelLine, Summary
+from tocsin.demo.pace import EASY_S, HARD_S
+from tocsin.demo.summary import FEEDING, ChannelLine, Summary
 from tocsin.units import counted
 
 LINE_S = 5.0
@@ -91,13 +92,20 @@ def headline(summary: Summary) -> str:
     executions = sum(line.executions for line in summary.channels)
     notifications = sum(line.notifications for line in summary.channels)
     lag_s = max((line.lag_s for line in summary.channels), default=0.0)
-    lag = f", {lag_s:.0f} s behind" if lag_s >= 1 else ""
+    lag = f", {lag_s:.0f} s behind{_held(summary, lag_s)}" if lag_s >= 1 else ""
     at_clients = f", {summary.connected.notifications:,} at clients" if summary.connected.people else ""
     return (
         f"{summary.phase}, {summary.seconds:.0f} s of the city: {counted(sum(summary.records.values()), 'record')}, "
         f"{counted(executions, 'execution')}, {counted(notifications, 'notification')}, "
         f"{counted(summary.notices, 'notice')}{at_clients}{lag}"
     )
+
+
+def _held(summary: Summary, lag_s: float) -> str:
+    """Why the city does not go on, or not as fast as the clock."""
+    if summary.phase != FEEDING or lag_s <= EASY_S:
+        return ""
+    return ": the feed waits for the channels" if lag_s >= HARD_S else ": the feed is slowed until they catch up"
 
 
 def table(summary: Summary) -> Table:

@@ -70,6 +70,19 @@ def test_the_headline_says_how_far_behind_it_is():
     assert headline(replace(SUMMARY, channels=[replace(LINE, lag_s=4.2)])).endswith("notices, 4 s behind")
 
 
+@pytest.mark.parametrize(
+    ("phase", "lag_s", "end"),
+    [
+        pytest.param("Feeding", 2.0, "2 s behind", id="not yet slower"),
+        pytest.param("Feeding", 7.0, "7 s behind: the feed is slowed until they catch up", id="slower"),
+        pytest.param("Feeding", 13.0, "13 s behind: the feed waits for the channels", id="standing still"),
+        pytest.param("Catching up", 13.0, "13 s behind", id="fed already"),
+    ],
+)
+def test_a_city_that_seems_stuck_says_why(phase, lag_s, end):
+    assert headline(replace(SUMMARY, phase=phase, channels=[replace(LINE, lag_s=lag_s)])).endswith(f", {end}")
+
+
 def test_the_table_fits_a_small_terminal():
     wide = replace(LINE, channel="WithShelters", rows=123_456, notifications=987_654, p50_ms=12_345.0, p99_ms=98_765.0)
     shown = printed(table(replace(SUMMARY, channels=[wide])))
