@@ -7,6 +7,7 @@ let go of what the subscription holds.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,8 @@ from tocsin.tokens import Principal
 
 if TYPE_CHECKING:
     from tocsin.broker.session import Session
+
+log = logging.getLogger(__name__)
 
 
 class Subscribing:
@@ -108,9 +111,11 @@ class Subscribing:
         if not user.is_peer:
             self._directory.acknowledged(user.name, subscription.id, subscription.acked, is_back=True)
 
-    async def ended_elsewhere(self, user: User, subscriptions: Iterable[Subscription]) -> None:
+    async def ended_elsewhere(self, user: User, subscriptions: Sequence[Subscription]) -> None:
         """Hold these no longer, which are durable no more, and tell the user's sessions."""
         reason = "it was ended elsewhere"
+        for subscription in subscriptions:
+            log.info("the subscription %s of %s ends here: %s", subscription.id, user.name, reason)
         await self._let_go(self._taken(user, s.id, Ended(s.id, "unsubscribed", reason)) for s in subscriptions)
 
     async def let_go_all(self, user: User) -> None:

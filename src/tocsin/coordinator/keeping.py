@@ -13,12 +13,14 @@ from tocsin.errors import LimitExceeded, NotFound
 from tocsin.protocol.coordination import Acknowledged, Holding, Kept
 
 _SEEN_ANEW_S = 3600.0  # what was seen is written again after so long
+_LATE_S = 10.0  # so long after its saying a word that was noted may come, and meet one that was said after it
 ADMITTED = "admitted while the coordinator was away"
 
 
 class Keeping:
     def __init__(self, world: World, placing: Placing, moving: Moving) -> None:
         self._world, self._placing, self._moving = world, placing, moving
+        self._kept_lately: dict[tuple[str, str], tuple[str, float]] = {}  # by whom, and when; oldest first
 
     def find(self, name: str) -> User:
         user = self._world.users.get(name)
@@ -89,6 +91,7 @@ class Keeping:
         user = self._made(kept.user)
         user.keep(kept.wanted)
         self._world.users.touch(user.name)
+        self._note(kept)
         if user.broker is None:
             self._placing.place(user)
         elif kept.by != user.broker or self._is_recalled(user, user.broker, user.version):
@@ -132,7 +135,7 @@ class Keeping:
         if kept.wanted is None:
             user = self._world.users.get(kept.user)
             if user is not None and kept.id in user.subscriptions:
-                self.drop(SubscriptionEnded(kept.user, kept.id, broker))
+                self._take_end(SubscriptionEnded(kept.user, kept.id, broker), user)
             return
         known = self._world.users.get(kept.user)
         if known is None or known.is_removed:
@@ -141,6 +144,25 @@ class Keeping:
             self.keep(SubscriptionKept(kept.user, kept.wanted, broker))
         except LimitExceeded:
             self._expect(kept.user, broker)
+
+    def _take_end(self, ended: SubscriptionEnded, user: User) -> None:
+        """What a broker noted may be older than what another one has said since: nobody knows the order.
+
+        A subscription that was asked for again must not be lost; one that is kept in vain is ended another time.
+        """
+        by, at_s = self._kept_lately.get((ended.user, ended.id), (ended.by, 0.0))
+        if by == ended.by or self._world.clock.now_s - at_s > _LATE_S:
+            self.drop(ended)
+        elif user.broker == ended.by:
+            self._world.adopt(user, ended.by, user.version)
+
+    def _note(self, kept: SubscriptionKept) -> None:
+        now_s = self._world.clock.now_s
+        self._kept_lately.pop((kept.user, kept.wanted.id), None)
+        if kept.by is not None:
+            self._kept_lately[kept.user, kept.wanted.id] = (kept.by, now_s)
+        while self._kept_lately and now_s - next(iter(self._kept_lately.values()))[1] > _LATE_S:
+            del self._kept_lately[next(iter(self._kept_lately))]
 
     def acknowledge(self, one: Acknowledged) -> None:
         user = self._world.users.get(one.user)

@@ -71,6 +71,29 @@ def test_acknowledgements(acknowledged: list[str], expected: str):
     assert subscriptions(made, "ann") == {"1": expected}
 
 
+@pytest.mark.parametrize(
+    ("by", "later_s", "is_left"),
+    [
+        pytest.param("b", 1, True, id="another one has kept it meanwhile"),
+        pytest.param("a", 1, False, id="it said so itself before"),
+        pytest.param("b", 11, False, id="another one kept it long before"),
+    ],
+)
+def test_an_end_that_a_broker_noted_does_not_end_what_was_asked_for_again(by: str, later_s: float, is_left: bool):
+    """It was said at a, which could not reach the coordinator; then the user asked for it at b."""
+    made = Story("a", "b")
+    assert made.place("ann") == "a"
+    made.keep("ann", "1", by="a")
+    made.obey()
+    made.keep("ann", "1", by=by)
+    made.obey()
+    made.pass_time(later_s, "a", "b")
+    effects = made.report("a", kept=[Kept("ann", "1")])
+    assert ("1" in subscriptions(made, "ann")) is is_left
+    if is_left:  # a has let go of it, and is to hold it again
+        assert [list(one.subscriptions) for one in told(effects, "a")] == [[wanted("1")]]
+
+
 def test_a_position_that_its_stream_never_reached_goes_back():
     made = Story("a")
     made.tell(events.SubscriptionKept("ann", wanted("1", "zzzz")))
