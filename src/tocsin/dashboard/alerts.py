@@ -65,7 +65,7 @@ def exceeded(
         if channel.lost > budgets.lost:
             text = f"{channel.name} lost {channel.lost:,} results in the last minute, of which brokers are told a gap"
             yield Alert(f"loss {channel.name}", f"{text}; the budget is {budgets.lost:,}.")
-        if channel.problem:
+        if channel.problem and channel.state != "running":  # one that runs waits for another; its lag tells
             yield Alert(f"channel {channel.name}", f"{channel.name} is {channel.state}: {channel.problem}")
     if figures and figures.cov > budgets.cov and figures.mean >= budgets.cov_load:
         yield Alert("cov", f"Brokers are unevenly loaded: cov {figures.cov:.2f}, and the budget is {budgets.cov:g}.")

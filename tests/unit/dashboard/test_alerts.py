@@ -15,7 +15,10 @@ BUDGETS = Budgets(lag_s=30.0, cov=0.5, cov_load=1000.0, lost=2)
         pytest.param([broker()], Figures(), [channel()], READY, [], id="all is well"),
         pytest.param([], Figures(), [channel("Late", lag_s=31.0)], READY, ["lag Late"], id="a channel is behind"),
         pytest.param([], Figures(), [channel(state="unknown", lag_s=None)], READY, [], id="nobody tells"),
-        pytest.param([], Figures(), [channel("Bad", problem="x")], READY, ["channel Bad"], id="a channel fails"),
+        pytest.param(
+            [], Figures(), [channel("Bad", state="failing", problem="x")], READY, ["channel Bad"], id="a channel fails"
+        ),
+        pytest.param([], Figures(), [channel("Waits", problem="for another")], READY, [], id="a channel waits"),
         pytest.param([], Figures(cov=0.6, mean=2000.0), [], READY, ["cov"], id="uneven"),
         pytest.param([], Figures(cov=0.6, mean=20.0), [], READY, [], id="uneven, but next to nothing"),
         pytest.param([broker("b", lost=3)], Figures(), [], READY, ["loss b"], id="too much was lost"),

@@ -38,7 +38,8 @@ const number = () => el("td", { class: "number" });
 
 function update(cells, one, most) {
   const text = {
-    state: one.state, bytesIn: rate(one.bytes_in), bytesOut: rate(one.bytes_out), online: count(one.online),
+    state: one.state === "draining" && !one.online ? "drained" : one.state,
+    bytesIn: rate(one.bytes_in), bytesOut: rate(one.bytes_out), online: count(one.online),
     sent: perSecond(one.deliveries_per_s), lost: one.lost ? count(one.lost) : "–",
   };
   for (const [name, value] of Object.entries(text)) if (cells[name].textContent !== value) cells[name].textContent = value;

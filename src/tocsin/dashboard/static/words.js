@@ -13,7 +13,7 @@ export function decision(one) {
   const figures = one.before && one.after
     ? ` The highest load goes from ${rate(one.before.maximum)} to ${rate(one.after.maximum)}, cov from ${decimal(one.before.cov, 3)} to ${decimal(one.after.cov, 3)}.`
     : "";
-  return `${ACTIONS[one.action] ?? one.action} ${plural(one.moves, one.action === "shuffle" ? "move" : "subscriber")} by ${one.policy ?? "plan"}${by}, because ${one.reason}.${figures}`;
+  return `${ACTIONS[one.action] ?? one.action} ${plural(one.moves, one.action === "shuffle" ? "move" : "subscriber")} by ${one.policy ?? "plan"}${by}; it ended with: ${one.reason}.${figures}`;
 }
 
 const STATES = {
