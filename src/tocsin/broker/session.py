@@ -271,7 +271,7 @@ class Session:
 
     async def _subscribe(self, message: Subscribe) -> None:
         wanted = Wanted(message.id, message.target, message.position)
-        stood = await stand_all(self, [wanted], {}, is_trusted=False)
+        stood = await stand_all(self, [wanted], {}, is_trusted=False, is_said=True)
         if stood.errors:
             raise stood.errors[0]
         if message.id not in self.subscriptions:  # another session of the user ended it meanwhile

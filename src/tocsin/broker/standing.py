@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tocsin.broker.follow import Follow
@@ -130,22 +131,21 @@ async def stand_all(
     positions: Mapping[str, str],
     *,
     is_trusted: bool,
+    is_said: bool = False,
     unasked: Collection[str] = (),
 ) -> Stood:
     """Make ``wanted`` stand. ``is_trusted`` where what the user holds already needs no check.
 
+    Where it ``is_said`` by the client, and no login that brings what it holds, the coordinator hears it in any case.
     ``unasked`` are those that the user holds and the client did not name: one that ends meanwhile is not made again.
     """
     stood = Stood(session)
     user, principal = session.user, session.principal
     assert user is not None
     assert principal is not None
+    subscribe = partial(session.core.subscribing.subscribe, is_trusted=is_trusted, is_said=is_said)
     found = await asyncio.gather(
-        *(
-            session.core.subscribing.subscribe(user, w, principal, is_trusted=is_trusted, may_make=w.id not in unasked)
-            for w in wanted
-        ),
-        return_exceptions=True,
+        *(subscribe(user, w, principal, may_make=w.id not in unasked) for w in wanted), return_exceptions=True
     )
     starts: dict[Stream, str] = {}
     for one, result in zip(wanted, found, strict=True):

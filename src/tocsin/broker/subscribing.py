@@ -44,6 +44,7 @@ class Subscribing:
         principal: Principal | None,
         *,
         is_trusted: bool = False,
+        is_said: bool = False,
         may_make: bool = True,
     ) -> Subscription:
         """Make ``wanted`` one of the user's, durably. Repeating it is harmless.
@@ -51,6 +52,8 @@ class Subscribing:
         ``principal`` is asked whether it may, save where it ``is_trusted`` with what the user holds already; without
         one, the coordinator asks. Where it ``may_make`` none, what has ended meanwhile is NotFound, and nothing is told
         of what may have: nobody asked for it. One that is ended while it is made is given too, though nobody holds it.
+        Where it ``is_said``, the coordinator is told though it is kept: another broker may be about to tell an end that
+        the user said there before.
         """
         key = target_key(wanted.target)
         held = _known(user, check_name("subscription", wanted.id), key)
@@ -63,7 +66,7 @@ class Subscribing:
         if user.subscriptions.get(wanted.id) is held:
             if principal is None:
                 held.is_kept = held.is_kept or not user.has_ended
-            elif not held.is_kept and not user.is_peer and (may_make or held.keeping):
+            elif (is_said or not held.is_kept) and not user.is_peer and (may_make or held.keeping):
                 await self._keep(user, held)
         return held
 

@@ -153,8 +153,8 @@ class Keeping:
         by, at_s = self._kept_lately.get((ended.user, ended.id), (ended.by, 0.0))
         if by == ended.by or self._world.clock.now_s - at_s > _LATE_S:
             self.drop(ended)
-        elif user.broker == ended.by:
-            self._world.adopt(user, ended.by, user.version)
+        elif user.broker is not None and user.broker == ended.by:
+            self._world.adopt(user, user.broker, user.version)
 
     def _note(self, kept: SubscriptionKept) -> None:
         now_s = self._world.clock.now_s

@@ -347,6 +347,20 @@ def test_one_whose_stream_is_followed_from_beyond_is_put_back_with_it():
     run(scenario)
 
 
+def test_what_a_client_asks_for_is_told_to_the_coordinator_though_it_was_adopted():
+    """The user may have ended it at another broker, which tells that later."""
+
+    async def scenario():
+        async with world() as w, w.client() as ann:
+            await w.residents.adopt("ann", 1, [topic("news")])
+            await ann.login("ann", topic("news"))
+            assert w.directory.kept == {}
+            await ann.ask(Subscribe(2, "news", TopicTarget("news")))
+            assert list(w.directory.kept) == [("ann", "news")]
+
+    run(scenario)
+
+
 def test_a_second_subscription_of_a_stream_may_begin_earlier():
     async def scenario():
         async with world() as w, w.client() as ann:
