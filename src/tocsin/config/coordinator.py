@@ -94,6 +94,13 @@ class Coordinator:
         "7d", "A user that was away for so long is forgotten, with its subscriptions.", low="1s", high="3660d"
     )
     forget_broker: Seconds = duration("24h", "A dead broker is forgotten after so long.", low="1s", high="3660d")
+    late_words: Seconds = duration(
+        "10s",
+        "An end that a broker noted while the coordinator was away does not count so long after another broker said "
+        "that the subscription is wanted.",
+        low="0s",
+        high="10m",
+    )
     detach_after: Seconds = duration(
         "30s",
         "What a dead broker left at the data cluster stays there for so long at least: subscriptions made while the "

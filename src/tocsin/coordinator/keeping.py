@@ -13,7 +13,6 @@ from tocsin.errors import LimitExceeded, NotFound
 from tocsin.protocol.coordination import Acknowledged, Holding, Kept
 
 _SEEN_ANEW_S = 3600.0  # what was seen is written again after so long
-_LATE_S = 10.0  # so long after its saying a word that was noted may come, and meet one that was said after it
 ADMITTED = "admitted while the coordinator was away"
 
 
@@ -151,7 +150,7 @@ class Keeping:
         A subscription that was asked for again must not be lost; one that is kept in vain is ended another time.
         """
         by, at_s = self._kept_lately.get((ended.user, ended.id), (ended.by, 0.0))
-        if by == ended.by or self._world.clock.now_s - at_s > _LATE_S:
+        if by == ended.by or self._world.clock.now_s - at_s > self._world.rules.late_words_s:
             self.drop(ended)
         elif user.broker is not None and user.broker == ended.by:
             self._world.adopt(user, user.broker, user.version)
@@ -161,7 +160,7 @@ class Keeping:
         self._kept_lately.pop((kept.user, kept.wanted.id), None)
         if kept.by is not None:
             self._kept_lately[kept.user, kept.wanted.id] = (kept.by, now_s)
-        while self._kept_lately and now_s - next(iter(self._kept_lately.values()))[1] > _LATE_S:
+        while self._kept_lately and now_s - next(iter(self._kept_lately.values()))[1] > self._world.rules.late_words_s:
             del self._kept_lately[next(iter(self._kept_lately))]
 
     def acknowledge(self, one: Acknowledged) -> None:

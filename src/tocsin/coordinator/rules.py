@@ -25,5 +25,6 @@ class Rules:
     offline_ttl_s: float = 7 * 86400.0
     forget_broker_s: float = 86400.0
     detach_after_s: float = 30.0
+    late_words_s: float = 10.0
     max_users: int = 1_000_000
     max_subscriptions: int = 1_000

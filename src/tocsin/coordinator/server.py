@@ -97,6 +97,7 @@ def rules_of(settings: Settings) -> Rules:
         offline_ttl_s=settings.offline_ttl,
         forget_broker_s=settings.forget_broker,
         detach_after_s=settings.detach_after,
+        late_words_s=settings.late_words,
         max_users=settings.max_users,
         max_subscriptions=settings.max_subscriptions,
     )
