@@ -25,6 +25,7 @@ from tocsin.protocol.coordination import (
     Reported,
 )
 from tocsin.protocol.messages import Wanted
+from tocsin.unanswered import UNANSWERED
 
 T = TypeVar("T")
 LONGEST_DETAIL = 1_000
@@ -82,7 +83,7 @@ class CoordinatorClient:
             answer = await self._http.request(
                 method, path, content=content, headers=headers, timeout=self._timeout_s + waits_s
             )
-        except httpx.HTTPError as problem:
+        except UNANSWERED as problem:
             raise Unavailable(f"the coordinator does not answer: {type(problem).__name__} {problem}".strip()) from None
         if answer.is_success:
             return answer.content

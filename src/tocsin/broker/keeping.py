@@ -8,6 +8,7 @@ arrives in its order. Each that waits is answered for itself.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from tocsin.broker.coordinator_client import CoordinatorClient
 from tocsin.broker.tasks import Tasks
 from tocsin.errors import TocsinError, Unavailable
 from tocsin.protocol.coordination import Kept
+
+log = logging.getLogger(__name__)
 
 
 class NotKept(TocsinError):
@@ -81,6 +84,9 @@ class Keeper:
         except TocsinError as problem:
             for told in batch:
                 told.end(problem)
+            return
+        except Exception:  # those behind them are told all the same
+            log.exception("telling the coordinator of subscriptions failed")
             return
         refused = {one.index: NotKept(one.code, one.detail) for one in answer.refused}
         for index, told in enumerate(batch):

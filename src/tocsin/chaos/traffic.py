@@ -8,7 +8,6 @@ from collections import Counter
 from random import Random
 from typing import Any
 
-import httpx
 import msgspec
 
 from tocsin.chaos.evidence import Publication, Record
@@ -16,6 +15,7 @@ from tocsin.chaos.journal import Journal
 from tocsin.chaos.people import Person
 from tocsin.chaos.world import World
 from tocsin.errors import TocsinError
+from tocsin.unanswered import UNANSWERED
 
 RECORDS_PAUSE_S = 0.15
 PUBLISH_PAUSE_S = 0.06
@@ -91,7 +91,7 @@ class Traffic:
                 answer = await self._world.http.post(url, content=body, headers=headers)
                 if answer.is_success:
                     return
-            except httpx.HTTPError:
+            except UNANSWERED:
                 pass
             await asyncio.sleep(RETRY_S)
 
@@ -153,7 +153,7 @@ class Traffic:
             position = answer.json()["position"] if answer.is_success else None
             if position is None:
                 self._journal.note("unsure", topic=topic, n=number, problem=answer.text[:200])
-        except httpx.HTTPError as problem:
+        except UNANSWERED as problem:
             self._journal.note("unsure", topic=topic, n=number, problem=str(problem) or type(problem).__name__)
         self._published(topic, source, number, position)
         return position is not None

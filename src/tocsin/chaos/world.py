@@ -22,6 +22,7 @@ from tocsin.system.parts import Addresses, Part, parts_of
 from tocsin.system.ports import free_ports
 from tocsin.system.process import Process, kill_all, without_settings
 from tocsin.tokens import ensure_secret, mint
+from tocsin.unanswered import UNANSWERED
 
 TOKEN_S = 86_400.0
 STATEMENTS_S = 90.0
@@ -173,7 +174,7 @@ class World:
         """A request as admin; its answer, or Unavailable."""
         try:
             answer = await self.http.request(method, url, headers=self._admin, **content)
-        except httpx.HTTPError as problem:
+        except UNANSWERED as problem:
             raise Unavailable(f"{method} {url}: {str(problem) or type(problem).__name__}") from None
         if not answer.is_success:
             raise Unavailable(f"{method} {url}: {answer.status_code} {answer.text[:300]}")

@@ -11,6 +11,7 @@ import msgspec
 
 from tocsin.errors import TocsinError, Unauthenticated, Unavailable
 from tocsin.protocol.coordination import Placement, PlacementRequest
+from tocsin.unanswered import UNANSWERED
 
 _PASSING = (408, 425, 429)
 _OF_THE_TOKEN = (401, 403)
@@ -37,7 +38,7 @@ async def place(
     try:
         async with httpx.AsyncClient(timeout=timeout_s, trust_env=False, verify=tls or _trusted(path)) as http:
             answer = await http.post(path, content=body, headers={**headers, "Content-Type": "application/json"})
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
+    except (*UNANSWERED, httpx.InvalidURL) as error:
         raise Unavailable(f"no coordinator answers at {coordinator} ({str(error) or type(error).__name__})") from None
     return _read(answer, coordinator)
 

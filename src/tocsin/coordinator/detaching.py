@@ -19,6 +19,7 @@ import httpx
 import msgspec
 
 from tocsin.errors import Unavailable
+from tocsin.unanswered import UNANSWERED
 
 log = logging.getLogger(__name__)
 _PAGE = 1000
@@ -70,7 +71,7 @@ class HttpCluster:
         headers = {"Authorization": f"Bearer {self._token(broker)}"}
         try:
             answer = await self._http.request(method, path, headers=headers, **what)  # type: ignore[arg-type]
-        except httpx.HTTPError as error:
+        except UNANSWERED as error:
             raise Unavailable(f"the data cluster does not answer: {type(error).__name__}") from None
         if not answer.is_success and answer.status_code != 404:  # a broker that the cluster never knew has nothing
             raise Unavailable(f"the data cluster answers {answer.status_code}")

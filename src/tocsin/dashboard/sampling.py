@@ -20,6 +20,7 @@ from tocsin.dashboard.alerts import Budgets, Watch
 from tocsin.dashboard.counting import Growth
 from tocsin.dashboard.history import History
 from tocsin.dashboard.samples import UNKNOWN, BrokerSample, ChannelSample, ClusterSample, Sample, figures_of
+from tocsin.unanswered import UNANSWERED
 
 RATE_WINDOW_S, MINUTE_S = 10.0, 60.0
 LATENCY = "record_to_result_seconds"
@@ -130,7 +131,7 @@ class Sampler:
     async def _get(self, url: str, path: str, **query: Any) -> bytes | None:
         try:
             answer = await self._client.get(url + path, params=query or None)
-        except (httpx.HTTPError, httpx.InvalidURL, AttributeError) as problem:  # anyio's, of a socket reset at once
+        except (*UNANSWERED, httpx.InvalidURL) as problem:
             self._tell(url, f"does not answer ({type(problem).__name__}).")
             return None
         if answer.status_code != 200:

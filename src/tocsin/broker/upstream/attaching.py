@@ -102,13 +102,17 @@ class Attaching:
             made = await self._cluster.subscribe(self._broker, channel, wanted, self._making)
         except Unavailable as problem:
             self._fail(wishes, problem)
-            self.end(wish.id for wish in wishes)
+            self.end(wish.id for wish in wishes)  # they may have been made
         except TocsinError as problem:
             if len(wishes) == 1 or isinstance(problem, NotFound):
                 self._fail(wishes, problem)
             else:
                 for wish in wishes:
                     await self._ask(channel, [wish])
+        except Exception:
+            log.exception("asking the data cluster failed")
+            self._fail(wishes, Unavailable("the broker failed to ask the data cluster"))
+            self.end(wish.id for wish in wishes)
         else:
             self._give(wishes, made)
 
@@ -142,6 +146,10 @@ class Attaching:
                 continue
             except TocsinError as problem:
                 log.error("subscriptions could not be ended at the data cluster: %s", problem)
+            except Exception:
+                log.exception("ending subscriptions at the data cluster failed; trying again")
+                await self._backoff.pause()
+                continue
             self._backoff.succeeded()
             for id in ids:
                 self._ending.pop(id).set_result(None)

@@ -16,6 +16,7 @@ import httpx
 import msgspec
 
 from tocsin.errors import BadArgument, NotFound, TocsinError, Unavailable
+from tocsin.unanswered import UNANSWERED
 
 _RETRYABLE = frozenset({408, 429, 500, 502, 503, 504, 507})
 _PAGE = 10_000
@@ -254,7 +255,7 @@ class ClusterClient:
             answer = await self._http.request(
                 method, path, content=content, params=params, headers=sent, timeout=self._timeout_s + waits_s
             )
-        except httpx.HTTPError as problem:
+        except UNANSWERED as problem:
             raise Unavailable(f"the data cluster does not answer: {type(problem).__name__} {problem}".strip()) from None
         if answer.is_success:
             return answer.content

@@ -19,6 +19,7 @@ from tocsin.broker.upstream.topics import Missed, Stamp
 from tocsin.errors import BadArgument, TocsinError, Unavailable
 from tocsin.protocol.coordination import BrokerInfo
 from tocsin.protocol.messages import Hole
+from tocsin.unanswered import UNANSWERED
 
 T = TypeVar("T")
 
@@ -171,5 +172,5 @@ class PeerClient:
                 raise BadArgument("position", "one of this topic", answer.text[:200])
             answer.raise_for_status()
             return msgspec.json.decode(answer.content, type=kind)
-        except (httpx.HTTPError, msgspec.DecodeError) as problem:
+        except (*UNANSWERED, msgspec.DecodeError) as problem:
             raise Unavailable(f"the broker {peer.name!r} does not answer: {problem}") from None
