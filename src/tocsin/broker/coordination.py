@@ -98,6 +98,7 @@ class Coordination:
         self._tasks = Tasks("coordination")
         self._keeper = Keeper(client, options.keep_bytes, self._tasks)
         self._is_briefed = False
+        self._is_unsure = False  # whether a registration may have been taken whose answer did not come
         self.refused: str | None = None
         self._asking: asyncio.Task[None] | None = None
 
@@ -230,17 +231,18 @@ class Coordination:
     async def _register(self) -> None:
         me = self._me()
         told = Registration(self._options.incarnation, me.url, self._options.location, self._options.capacity)
+        is_unsure, self._is_unsure = self._is_unsure, True
         try:
             registered = await self._client.register(told)
         except BadArgument as refused:  # such as a name that another broker has
             self.refused = str(refused)
             log.error("the coordinator does not take this broker, and nobody is sent here: %s", refused)
             raise
-        self.refused = None
+        self.refused, self._is_unsure = None, False
         log.info("registered with the coordinator as %s", me.name)
         self._interval_s = registered.report_interval_s
         self._followers.set_topology(registered.brokers, registered.leaving)
-        if registered.was_given_up:
+        if registered.was_given_up or is_unsure:
             self._followers.restore()
         self._is_full = True
         self._registered.set()

@@ -50,6 +50,10 @@ class Holding:
                 if self._by_key.get(key) is stream and stream.holders[key].count == 0:
                     await self._detach(key, stream)
 
+    def has(self, stream: Stream, target: Target) -> bool:
+        """Whether ``stream`` is still the target's: it may have ended while somebody was about to hold it."""
+        return self._by_key.get(target_key(target)) is stream
+
     def end(self, stream: Stream) -> None:
         """The stream is over, and its upstream holds nothing for it any more: whoever comes attaches anew."""
         for key in stream.holders:

@@ -24,10 +24,11 @@ class Obeying:
     def __init__(self, residents: Residents, tasks: Tasks, done: Callable[[Outcome], None]) -> None:
         self._residents, self._tasks, self._done = residents, tasks, done
         self._last: dict[str, asyncio.Event] = {}  # of each user's last: set once the next may begin
+        self._failed: set[str] = set()  # users whose last adoption failed: the coordinator asks for it again
 
     @property
     def is_idle(self) -> bool:
-        return not self._last
+        return not self._last and not self._failed
 
     def begin(self, instruction: Adopt | Send | Release) -> None:
         before, passed = self._last.get(instruction.user), asyncio.Event()
@@ -47,9 +48,17 @@ class Obeying:
         if isinstance(instruction, Send):
             passed.set()
         try:
-            self._done(await _outcome(self._residents, instruction))
+            outcome = await _outcome(self._residents, instruction)
+            self._note(instruction, outcome)
+            self._done(outcome)
         finally:
             passed.set()
+
+    def _note(self, instruction: Adopt | Send | Release, outcome: Outcome) -> None:
+        if isinstance(instruction, Adopt) and not outcome.ok:
+            self._failed.add(instruction.user)
+        elif not isinstance(instruction, Send):
+            self._failed.discard(instruction.user)
 
 
 async def _outcome(residents: Residents, instruction: Adopt | Send | Release) -> Outcome:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tocsin.broker.core import Core
 from tocsin.broker.session import Session
 from tocsin.broker.users import Subscription, User
-from tocsin.errors import BadArgument, NotFound, TocsinError
+from tocsin.errors import BadArgument, NotFound, TocsinError, Unavailable
 from tocsin.protocol.coordination import BrokerInfo, Holding, Load
 from tocsin.protocol.messages import Ended, Move, Wanted
 from tocsin.protocol.targets import ChannelTarget, target_key
@@ -131,6 +131,9 @@ class LocalResidents:
             session.release()
         await self._core.subscribing.let_go_all(held)
         await self._core.directory.said(user, ids)  # before the coordinator hears that they are held no more
+        back = self._core.users.get(user)
+        if back is not None and back.version <= version:
+            raise Unavailable(f"{user} came back while it was let go of")
 
     def users(self) -> Collection[str]:
         return self._core.users.names()

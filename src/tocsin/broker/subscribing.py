@@ -168,6 +168,8 @@ class Subscribing:
         stream = await self._holding.hold(wanted.target)
         try:
             is_beyond = await self._is_beyond(stream, wanted.position)
+            if not self._holding.has(stream, wanted.target):
+                raise Unavailable("what it follows ended just now")
             known = _known(user, wanted.id, key)
             self._check_room(user, 0 if known or making.is_ended else 1)
         except BaseException:

@@ -143,6 +143,9 @@ class Keeping:
             self.keep(SubscriptionKept(kept.user, kept.wanted, broker))
         except LimitExceeded:
             self._expect(kept.user, broker)
+            user = self._world.users.get(kept.user)
+            if user is not None and user.broker == broker:
+                self._world.adopt(user, broker, user.version)
 
     def _take_end(self, ended: SubscriptionEnded, user: User) -> None:
         """What a broker noted may be older than what another one has said since: nobody knows the order.

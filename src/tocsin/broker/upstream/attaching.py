@@ -3,12 +3,13 @@
 What is asked for while a request is under way goes with the next one. A bulk request that the cluster refuses
 is asked again one by one, so one bad argument harms only its own subscription; where the channel or the broker is not
 known there, all have failed. Endings are tried until the cluster has heard them, and a subscription that is asked for
-again waits for its ending first: so its position is a new one. What may have been made though no answer came, or for
+again waits for its ending first, so its position is a new one, but no longer than for one try: a cluster that is away
+keeps nobody waiting. What may have been made though no answer came, or for
 somebody who has gone, is ended too, unless somebody else waits for it: an ending beside his request could take away
 what he is answered.
 
 What an earlier life of the broker left (``is_left``) is not ended with one who asked for it and has gone: its users
-are on their way back, and would find that nobody held it meanwhile.
+are on their way back, and would find that nobody held it meanwhile. Nor is what is held here and only made again.
 
 Every request to make has a number, greater than those before (``making``), and an ending names the last of them: one
 that the cluster carries out late, when it was given up and asked again, takes nothing that was made since.
@@ -48,12 +49,13 @@ class Attaching:
         self._wishes: dict[str, list[_Wish]] = {}
         self._unanswered: dict[str, list[_Wish]] = {}  # by id, those under way too
         self._tasks = Tasks("attaching")
-        self._ending: dict[str, asyncio.Future[None]] = {}
+        self._ending: dict[str, asyncio.Future[bool]] = {}  # each tells how the next try goes
 
     async def make(self, channel: str, id: str, arguments: Arguments) -> Made:
         """A subscription of this broker; Unavailable where the cluster cannot be asked now."""
         while id in self._ending:
-            await asyncio.shield(self._ending[id])
+            if not await asyncio.shield(self._ending[id]):
+                raise Unavailable("the data cluster does not answer")
         wish = _Wish(id, arguments, asyncio.get_running_loop().create_future())
         self._unanswered.setdefault(id, []).append(wish)
         if channel in self._wishes:
@@ -142,14 +144,20 @@ class Attaching:
             try:
                 await self._cluster.unsubscribe(ids, self._making)
             except Unavailable:
-                await self._backoff.pause()
+                await self._end_later()
                 continue
             except TocsinError as problem:
                 log.error("subscriptions could not be ended at the data cluster: %s", problem)
             except Exception:
                 log.exception("ending subscriptions at the data cluster failed; trying again")
-                await self._backoff.pause()
+                await self._end_later()
                 continue
             self._backoff.succeeded()
             for id in ids:
-                self._ending.pop(id).set_result(None)
+                self._ending.pop(id).set_result(True)
+
+    async def _end_later(self) -> None:
+        for id, tried in self._ending.items():
+            self._ending[id] = asyncio.get_running_loop().create_future()
+            tried.set_result(False)
+        await self._backoff.pause()

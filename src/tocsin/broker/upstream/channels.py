@@ -58,7 +58,7 @@ class ChannelUpstream:
     def __init__(self, cluster: ClusterClient, delivery: Delivery, options: ChannelOptions) -> None:
         self._cluster, self._delivery, self._options = cluster, delivery, options
         self._merge = Merge(delivery, options.max_waiting)
-        self._attaching = Attaching(cluster, options.broker, self._backoff(), lambda id: id in self._before)
+        self._attaching = Attaching(cluster, options.broker, self._backoff(), self._is_left)
         self._replaying = Replaying(cluster, options.page_rows)
         self._before: set[str] = set()
         self._targets: dict[str, ChannelTarget] = {}
@@ -186,6 +186,10 @@ class ChannelUpstream:
             self._fill_all()
         else:  # it was detached meanwhile
             self._attaching.end([made.id])
+
+    def _is_left(self, id: str) -> bool:
+        """Whether it may stand at the cluster for somebody here, whatever becomes of one request for it."""
+        return id in self._before or id in self._targets
 
     def _gate(self, id: str) -> asyncio.Lock:
         """Held while a subscription is being made: what one request ends, another must not have made."""

@@ -246,6 +246,8 @@ class TopicUpstream:
     async def _claim(self, topic: str) -> None:
         if await self._logs.claim(topic, self._me(), lambda: self._members.others):
             self._has(topic)
+            if self._owner(topic).name != self._me().name:
+                self._settling.later(topic)
 
     async def _keep(self, topic: str, giver: BrokerInfo) -> None:
         """Have a log that another should have, which does not answer, until that one asks for it."""
@@ -305,6 +307,9 @@ class TopicUpstream:
         if self._logs.get(topic) not in (None, log):
             self._tasks.spawn(link.unfollow(topic))
             raise NotSettled(f"the log of the topic {topic!r} came here meanwhile")
+        if self._owner(topic).name != owner.name:
+            self._tasks.spawn(link.unfollow(topic))
+            raise NotSettled(f"another broker stamps the topic {topic!r} now")
         self._logs.drop(topic)
         for other in list(self._links.values()):
             if topic in other.topics and (other is not link or topic not in self._interest):

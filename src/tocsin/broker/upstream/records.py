@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -21,6 +22,8 @@ from tocsin.broker.upstream.backoff import Backoff
 from tocsin.broker.upstream.cluster import ClusterClient, Receipt
 from tocsin.errors import LimitExceeded, Refused, TocsinError, Unavailable
 from tocsin.tokens import Principal
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,9 @@ class RecordForwarder:
             batch = self._next(queue)
             try:
                 await self._deliver(dataset, batch)
+            except Exception:  # those behind them are sent all the same
+                log.exception("sending records to the data cluster failed")
+                _fail(batch, Unavailable("the broker failed to send them"))
             finally:
                 self.counts.pending_bytes -= sum(sent.size for sent in batch)
                 _fail(batch, Unavailable("the broker stops"))

@@ -31,6 +31,7 @@ class Settling:
         self._tasks, self._clock, self._backoff = tasks, clock, backoff
         self._bring, self._failed, self._is_wanted = bring, failed, is_wanted
         self._running: dict[str, asyncio.Task[None]] = {}
+        self._again: set[str] = set()  # asked for while they were being settled
 
     def later(self, topic: str) -> None:
         """Beside what asks for it, and once at a time."""
@@ -39,6 +40,8 @@ class Settling:
             task = self._tasks.spawn(self._settle(topic))
             self._running[topic] = task
             task.add_done_callback(lambda done: self._settled(topic, done))
+        else:
+            self._again.add(topic)
 
     async def until_done(self, step: Callable[[], Coroutine[Any, Any, str]], within_s: float) -> str:
         """Try until it is done or the time is over.
@@ -57,9 +60,12 @@ class Settling:
     async def _settle(self, topic: str) -> None:
         backoff, level = self._backoff(), logging.INFO  # once; while brokers stop it would be said over and over
         while self._is_wanted(topic):
+            self._again.discard(topic)
             try:
                 await self._bring(topic)
-                return
+                if topic not in self._again:
+                    return
+                continue
             except TocsinError as problem:
                 log.log(level, "the topic %s is not settled yet: %s", topic, problem)
                 level = logging.DEBUG
@@ -69,3 +75,4 @@ class Settling:
     def _settled(self, topic: str, done: asyncio.Task[None]) -> None:
         if self._running.get(topic) is done:
             del self._running[topic]
+            self._again.discard(topic)

@@ -17,6 +17,7 @@ from tocsin.broker.upstream.backoff import Backoff
 from tocsin.broker.upstream.channels import ChannelOptions, ChannelUpstream
 from tocsin.broker.upstream.cluster import ClusterClient
 from tocsin.datacluster.service import Wanted
+from tocsin.errors import Unavailable
 from tocsin.protocol.targets import ChannelTarget
 from tocsin.tokens import Principal
 
@@ -61,6 +62,20 @@ class LateWay(Way):
     async def arrive(self) -> bytes:
         assert self.late is not None
         return await (await super().handle_async_request(self.late)).aread()
+
+
+class BrokenWay(Way):
+    """Fails ``times`` requests in a way that no library announces."""
+
+    times = 0
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        if self.times:
+            self.times -= 1
+            raise self.problem
+        return await super().handle_async_request(request)
+
+    problem: Exception = AttributeError("'NoneType' object has no attribute 'getpeername'")
 
 
 class World:
@@ -210,6 +225,8 @@ def test_a_removal_that_arrives_late_takes_nothing_that_was_made_since() -> None
         attaching = Attaching(client, BROKER, Backoff(0.005, 0.02))
         first = await attaching.make(CHANNEL, "x", ["fire"])
         attaching.end(["x"])
+        with pytest.raises(Unavailable):  # what it waits for failed
+            await attaching.make(CHANNEL, "x", ["fire"])
         again = await attaching.make(CHANNEL, "x", ["fire"])
         assert again.making > first.making
         assert await way.arrive() == b'{"removed":0}'
@@ -239,5 +256,48 @@ def test_what_another_owns_does_not_move_the_numbers_of_makings() -> None:
         async with world(cluster) as w:
             w.way.answers.set()
             await w.check_results_come(await w.attach())
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("problem", [AttributeError("a socket was reset at once"), KeyError("nobody foresaw this")])
+def test_whatever_a_request_raises_the_next_one_is_made(problem: Exception) -> None:
+    async def story() -> None:
+        cluster = ResultsCluster()
+        way = BrokenWay(cluster)
+        way.problem, way.times = problem, 2
+        client = ClusterClient("http://cluster", token, 5.0, way)
+        attaching = Attaching(client, BROKER, Backoff(0.005, 0.02))
+        async with asyncio.timeout(20):
+            with pytest.raises(Unavailable):  # and what may have been made is ended, which fails once, too
+                await attaching.make(CHANNEL, "x", ["fire"])
+            with pytest.raises(Unavailable):
+                await attaching.make(CHANNEL, "x", ["fire"])
+            assert (await attaching.make(CHANNEL, "x", ["fire"])).id == "x"
+        await attaching.stop()
+        await client.close()
+
+    asyncio.run(story())
+
+
+def test_a_cluster_that_is_away_keeps_nobody_waiting_however_often_it_is_asked() -> None:
+    async def story() -> None:
+        async with world() as w:
+            w.way.answers.set()
+            w.way.removals.set()
+            w.way.is_cut = True
+            async with asyncio.timeout(20):
+                for _ in range(3):
+                    with pytest.raises(Unavailable):
+                        await w.attach()
+                w.way.is_cut = False
+                while True:
+                    try:
+                        stream = await w.attach()
+                        break
+                    except Unavailable:
+                        await asyncio.sleep(0.005)
+                w.cluster.publish("fire", b"1")
+                await w.until(lambda: [payload for _, payload in w.hub.items[stream]] == [b"1"])
 
     asyncio.run(story())
