@@ -196,7 +196,7 @@ def test_who_needs_no_token_may_leave_the_question(alone: Opener) -> None:
 def test_my_page_comes_back_after_its_session_has_ended(alone: Opener) -> None:
     it = alone()
     page = subscribed(it)
-    it.broker.end(4403)
+    it.broker.end(4401)
     expect(page.locator("#link li").first).to_contain_text("the session ended")
     page.clock.fast_forward(5_000)
     expect(page.locator("#link li").first).to_contain_text("back at b1")

@@ -4,12 +4,17 @@ Frames that come are parsed by ``websockets``' sans-I/O protocol; those that go 
 A connection has no task and no timer of its own: the wheel looks at it when it is due. What it costs is
 bounded: a message by ``max_message_bytes``, frames a second by ``max_messages_per_s``, requests under way by
 ``max_requests``.
+
+Who sends faster than that is read more slowly, and not closed: a client cannot know how much of what it sent waits
+in the network, or in a broker that was busy, and would be punished for our pause. What is not read stays with the
+client, whose socket takes no more.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
 
@@ -23,7 +28,7 @@ from tocsin.broker.handshake import wire_log
 from tocsin.broker.outlet import Outlet
 from tocsin.broker.session import Session
 from tocsin.protocol.codec import encoded, text_frame
-from tocsin.protocol.codes import BAD_MESSAGE, INTERNAL, SILENT, TOO_BIG, TOO_MANY, Code
+from tocsin.protocol.codes import BAD_MESSAGE, INTERNAL, SILENT, TOO_BIG, Code
 from tocsin.protocol.messages import FromBroker
 
 if TYPE_CHECKING:
@@ -31,11 +36,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 _DATA = (Opcode.TEXT, Opcode.BINARY, Opcode.CONT)
+_SHORTEST_FRAME = 6  # bytes of a client's frame: its head and its mask
+_PART = 512  # bytes that are parsed at the least: some frames too many are worth not going by single bytes
+_PAUSE_S = 0.02  # at the least, so that who is slowed down wakes us seldom
 
 
 class Connection(Outlet):
     __slots__ = (
-        "_allowance", "_counted_at", "_descriptor", "_heard_at", "_is_half_closed", "_parser", "_parts",
+        "_allowance", "_counted_at", "_descriptor", "_heard_at", "_is_half_closed", "_is_held", "_parser", "_parts",
+        "_unread",
     )  # fmt: skip
 
     def __init__(self, core: Core) -> None:
@@ -46,6 +55,8 @@ class Connection(Outlet):
         self._descriptor: int | None = None
         self._allowance = 2 * core.settings.max_messages_per_s
         self._is_half_closed = False
+        self._is_held = False  # as many requests are under way as allowed
+        self._unread: bytes | None = None  # came faster than allowed, and waits to be parsed
         self.session = Session(core, self)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -61,15 +72,10 @@ class Connection(Outlet):
 
     def data_received(self, data: bytes) -> None:
         self._heard_at = self.core.now()
-        self._parser.receive_data(data)
-        for event in self._parser.events_received():
-            if isinstance(event, Frame) and not self.is_over:
-                self._received(event)
-        problem = self._parser.parser_exc
-        if problem is not None and not self.is_over:
-            self.end(TOO_BIG if isinstance(problem, PayloadTooBig) else BAD_MESSAGE)
-        else:
-            self._reply()
+        if self._unread is None:
+            self._read(data)
+        else:  # it was on its way when reading was paused
+            self._unread += data
 
     def eof_received(self) -> None:
         self._parser.receive_eof()
@@ -106,7 +112,7 @@ class Connection(Outlet):
             return self._finished(now)
         deadline, code = self.session.deadline()
         silent_at = self._heard_at + self.core.settings.idle_timeout
-        if silent_at < deadline:
+        if silent_at < deadline and self._unread is None:
             deadline, code = silent_at, SILENT
         if now < deadline:
             return deadline
@@ -118,10 +124,65 @@ class Connection(Outlet):
 
     # --- in -----------------------------------------------------------------------------------------------
 
+    def hold(self, is_held: bool) -> None:
+        self._is_held = is_held
+        self._sort_reading()
+
+    def _read(self, data: bytes) -> None:
+        """Parse as much as is allowed now; the rest waits."""
+        start = 0
+        while start < len(data):
+            room = self._room()
+            if not room:
+                self._wait(data[start:])
+                return
+            self._parse(data[start : start + room])
+            start += room
+
+    def _parse(self, data: bytes) -> None:
+        self._parser.receive_data(data)
+        for event in self._parser.events_received():
+            if isinstance(event, Frame) and not self.is_over:
+                self._allowance -= 1
+                self._received(event)
+        problem = self._parser.parser_exc
+        if problem is not None and not self.is_over:
+            self.end(TOO_BIG if isinstance(problem, PayloadTooBig) else BAD_MESSAGE)
+        else:
+            self._reply()
+
+    def _room(self) -> int:
+        """Bytes that hold no more frames than a bucket does, of two seconds' worth and filled at the allowed rate."""
+        if self.session.is_peer or self.is_over:  # then the closing handshake is all that counts
+            return sys.maxsize
+        rate, now = self.core.settings.max_messages_per_s, self.core.now()
+        elapsed, self._counted_at = now - self._counted_at, now
+        self._allowance = min(2 * rate, self._allowance + elapsed * rate)
+        return max(_PART, int(self._allowance) * _SHORTEST_FRAME) if self._allowance >= 1 else 0
+
+    def _wait(self, rest: bytes) -> None:
+        self._unread = rest
+        self._sort_reading()
+        pause_s = max(_PAUSE_S, (1 - self._allowance) / self.core.settings.max_messages_per_s)
+        asyncio.get_running_loop().call_later(pause_s, self._go_on)
+
+    def _go_on(self) -> None:
+        rest, self._unread = self._unread, None
+        if rest is not None:
+            self._heard_at = self.core.now()
+            self._read(rest)
+            self._sort_reading()
+
+    def _sort_reading(self) -> None:
+        if self.transport.is_closing():
+            return
+        if self._is_held or self._unread is not None:
+            self.transport.pause_reading()
+        else:
+            self.transport.resume_reading()
+
     def _received(self, frame: Frame) -> None:
-        if not self._is_allowed():
-            self.end(TOO_MANY)
-        elif frame.opcode in _DATA:
+        if frame.opcode in _DATA:
             self._assemble(frame)
         elif frame.opcode is Opcode.CLOSE:
             self._finish()
@@ -143,13 +204,6 @@ class Connection(Outlet):
         except Exception:
             log.exception("a message could not be handled")
             self.end(INTERNAL)
-
-    def _is_allowed(self) -> bool:
-        """Count one frame: a bucket that holds two seconds' worth, filled at the allowed rate."""
-        rate = self.core.settings.max_messages_per_s
-        elapsed, self._counted_at = self._heard_at - self._counted_at, self._heard_at
-        self._allowance = min(2 * rate, self._allowance + elapsed * rate) - 1
-        return self._allowance >= 0 or self.session.is_peer
 
     def _reply(self) -> None:
         """Send what the parser has to say: pongs, and the closing handshake."""
@@ -173,8 +227,9 @@ class Connection(Outlet):
 
     def _over(self) -> None:
         if not self.is_over:
-            self.is_over = True
+            self.is_over, self._unread = True, None
             self.session.left()
+            self._sort_reading()
             self._outbox = None
             self._wake()
 

@@ -60,6 +60,9 @@ class Outlet(asyncio.Protocol):
     def trust(self) -> None:
         """The peer is a broker, which forwards messages that were held to our limits already."""
 
+    def hold(self, is_held: bool) -> None:
+        """Read nothing more from the peer while it ``is_held``."""
+
     def check_room(self, targets: Iterable[Target]) -> None:
         """LimitExceeded where this kind of connection cannot follow so much."""
 

@@ -16,18 +16,21 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Requests:
-    """``on_idle`` is called when nothing is under way any more, ``on_failure`` when something failed unexpectedly."""
+    """``hold`` is told whether there are as many as ``limit``, and nothing more is to be read from the client.
 
-    __slots__ = ("_limit", "_on_failure", "_on_idle", "_ordering", "_queue", "_tasks", "_transport")
+    ``on_idle`` is called when nothing is under way any more, ``on_failure`` when something failed unexpectedly.
+    """
+
+    __slots__ = ("_hold", "_limit", "_on_failure", "_on_idle", "_ordering", "_queue", "_tasks")
 
     def __init__(
         self,
-        transport: asyncio.Transport,
+        hold: Callable[[bool], None],
         limit: int,
         on_idle: Callable[[], None],
         on_failure: Callable[[], None],
     ) -> None:
-        self._transport, self._limit, self._on_idle, self._on_failure = transport, limit, on_idle, on_failure
+        self._hold, self._limit, self._on_idle, self._on_failure = hold, limit, on_idle, on_failure
         self._queue: deque[Work] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._ordering: asyncio.Task[None] | None = None
@@ -81,9 +84,4 @@ class Requests:
             self._on_idle()
 
     def _throttle(self) -> None:
-        if self._transport.is_closing():
-            return
-        if len(self) >= self._limit:
-            self._transport.pause_reading()
-        else:
-            self._transport.resume_reading()
+        self._hold(len(self) >= self._limit)

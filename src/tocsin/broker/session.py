@@ -166,7 +166,7 @@ class Session:
     def _under_way(self) -> Requests:
         if self._requests is None:
             limit = self.core.settings.max_requests
-            self._requests = Requests(self._outlet.transport, limit, self._idle, lambda: self._outlet.end(INTERNAL))
+            self._requests = Requests(self._outlet.hold, limit, self._idle, lambda: self._outlet.end(INTERNAL))
         return self._requests
 
     def _idle(self) -> None:

@@ -85,7 +85,8 @@ class Broker:
         "16 kB", "Longest head of a request that opens a WebSocket or an event stream.", low="1 kB", high="1 MB"
     )
     max_messages_per_s: float = number(
-        1000.0, "Messages a second that a client may send, in the mean; twice as many at once."
+        1000.0,
+        "Messages a second that are read from a client, in the mean; twice as many at once. The rest waits with it.",
     )
     max_requests: int = integer(
         64, "Requests of a connection under way at once; beyond it nothing is read from it.", low=1, high=10_000

@@ -31,12 +31,11 @@ RELEASED = Code(4101, "released", "the user's move is done, and this connection 
 BAD_TOKEN = Code(4400, "bad-token", "the token is missing, wrong or at its end")
 BAD_MESSAGE = Code(4401, "bad-message", "a message that is not one of the protocol")
 TOO_BIG = Code(4402, "too-big", "a message larger than allowed, by the broker or by the client itself")
-TOO_MANY = Code(4403, "too-many", "more messages a second than allowed")
 LOGIN_FIRST = Code(4404, "login-first", "the first message was not a login, or came too late")
 LOGGED_OUT = Code(4405, "logged-out", "the client said logout")
 
 ALL = (
-    GOING_AWAY, SLOW, SILENT, INTERNAL, CROWDED, MOVED, RELEASED, BAD_TOKEN, BAD_MESSAGE, TOO_BIG, TOO_MANY,
+    GOING_AWAY, SLOW, SILENT, INTERNAL, CROWDED, MOVED, RELEASED, BAD_TOKEN, BAD_MESSAGE, TOO_BIG,
     LOGIN_FIRST, LOGGED_OUT,
 )  # fmt: skip
 

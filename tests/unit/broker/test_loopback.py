@@ -11,7 +11,7 @@ from websockets.frames import Frame, Opcode
 from broker_world import SECRET, closed, eventually, place, run, token_of, topic, world
 from tocsin.broker import standing
 from tocsin.broker.ports import Page
-from tocsin.protocol.codes import BAD_MESSAGE
+from tocsin.protocol.codes import BAD_MESSAGE, GOING_AWAY
 from tocsin.protocol.coordination import BrokerInfo, Placement
 from tocsin.protocol.messages import (
     Accepted,
@@ -641,13 +641,31 @@ def test_a_login_that_names_two_targets_by_one_id_is_refused():
     run(scenario)
 
 
-def test_too_many_messages_a_second_end_the_connection():
+def test_who_sends_faster_than_allowed_is_read_more_slowly_and_loses_nothing():
     async def scenario():
-        async with world(max_messages_per_s=5.0) as w, w.client() as ann:
+        async with world(max_messages_per_s=100.0) as w, w.client() as ann:
             await ann.login("ann")
-            for i in range(30):
+            (session,) = w.core.users["ann"].sessions
+            await asyncio.gather(*(ann.say(Publish(i, "t", Raw(b"1"))) for i in range(400)))
+            await eventually(lambda: not session.outlet.transport.is_reading())
+            assert [(await ann.next()).request for _ in range(400)] == list(range(400))
+            await eventually(lambda: session.outlet.transport.is_reading())
+
+    run(scenario)
+
+
+def test_who_is_read_slowly_is_not_taken_for_silent_and_can_be_ended():
+    async def scenario():
+        async with world(max_messages_per_s=0.5, ping=0.1, idle_timeout=0.2) as w, w.client() as ann:
+            await ann.login("ann")
+            (session,) = w.core.users["ann"].sessions
+            for i in range(300):
                 await ann.say(Ping(i))
-            assert await closed(ann) == 4403
+            await eventually(lambda: not session.outlet.transport.is_reading())
+            await asyncio.sleep(0.5)
+            assert not session.outlet.is_over
+            session.outlet.end(GOING_AWAY)
+            assert await closed(ann) == GOING_AWAY.number
 
     run(scenario)
 
