@@ -708,6 +708,53 @@ async def test_the_application_can_show_another_token(world: World) -> None:
     assert (await resumed(await world.a.peer()))["token"] == "second"
 
 
+@pytest.mark.parametrize("is_refused", [False, True], ids=["the login succeeds", "the old one is refused"])
+@story
+async def test_a_token_that_is_shown_during_a_login_counts(world: World, is_refused: bool) -> None:
+    peer = await world.connect(token="old")
+    peer.abort()
+    peer = await world.a.peer()
+    login = await peer.next("login")
+    assert login["token"] == "old"
+    await world.client.ask("refresh", token="new")
+    if is_refused:
+        await peer.close(codes.BAD_TOKEN.number)
+        assert (await resumed(await world.a.peer()))["token"] == "new"
+    else:
+        await peer.welcome(login=login)
+        assert (await peer.done("refresh"))["token"] == "new"
+
+
+@story
+async def test_a_token_that_is_shown_while_the_coordinator_refuses_the_old_one_counts(world: World) -> None:
+    world.coordinator.place = 503
+    asked = asyncio.create_task(world.begin(coordinator=world.coordinator.url, token=token(60), broker=world.a.url))
+    peer = await world.a.peer()
+    await resumed(peer)
+    await asked
+    world.coordinator.place, world.coordinator.takes_s = 401, 0.3
+    before = len(world.coordinator.asked)
+    await peer.close(codes.MOVED.number)
+    while len(world.coordinator.asked) == before:
+        await asyncio.sleep(0.01)
+    newer = token(60)
+    await world.client.ask("refresh", token=newer)
+    assert (await resumed(await world.a.peer()))["token"] == newer
+
+
+@pytest.mark.parametrize("where", ["coordinator", "broker"])
+@story
+async def test_a_function_that_gives_no_token_is_asked_again_and_does_not_keep_close_waiting(
+    world: World, where: str
+) -> None:
+    world.coordinator.place = world.a.url
+    options = {"coordinator": world.coordinator.url} if where == "coordinator" else {}
+    times = {"login_timeout": 100, "connect_timeout": 1_000}
+    with pytest.raises(Refused, match="unavailable"):
+        await world.begin(tokens=["t"], token_takes_ms=600_000, times_ms=times, **options)
+    assert await world.client.ask("asked_tokens") > 1
+
+
 @story
 async def test_a_refused_token_is_replaced_once_where_that_is_possible(world: World) -> None:
     peer = await world.subscribed(tokens=["first", "second", "third"])
@@ -1047,7 +1094,6 @@ async def test_the_answer_to_an_earlier_end_does_not_end_the_later_one(world: Wo
     ended = await peer.next("unsubscribe")
     again = asyncio.create_task(world.client.ask("subscribe", id="n", target=NEWS))
     await peer.next("subscribe")
-    await first
     last = asyncio.create_task(world.client.ask("unsubscribe", id="n"))
     await peer.next("unsubscribe")
     await peer.send({"type": "done", "request": ended["request"]})
@@ -1056,7 +1102,28 @@ async def test_the_answer_to_an_earlier_end_does_not_end_the_later_one(world: Wo
     peer = await world.a.peer()
     await peer.welcome(stands({"id": "n", "target": NEWS}, S, "0"))
     await peer.done("unsubscribe")
-    await last
+    await asyncio.gather(first, last)
+
+
+@story
+async def test_what_is_ended_and_subscribed_again_during_a_break_is_ended_first(world: World) -> None:
+    """One id, another target: a login that named it would be refused, or would go on with the old one."""
+    peer = await world.subscribed(times_ms={"backoff_min": 200, "backoff_max": 200})
+    peer.abort()
+    ended = asyncio.create_task(world.client.ask("unsubscribe", id="n"))
+    weather = {"kind": "topic", "name": "weather"}
+    again = asyncio.create_task(world.client.ask("subscribe", id="n", target=weather))
+    peer = await world.a.peer()
+    login = await peer.next("login")
+    assert not login.get("subscriptions")
+    await peer.welcome({"id": "n", "target": NEWS, "stream": S, "position": "0"}, login=login)
+    await peer.done("unsubscribe")
+    await ended
+    assert (await peer.subscribed("topic:weather", "5"))["target"] == weather
+    assert await again == {"stream": "topic:weather", "position": "5"}
+    await peer.send(notification("topic:weather", "5", "6"))
+    assert (await world.client.event())["event"] == "over"
+    assert await world.client.items(1) == [("6", "6")]
 
 
 @story
@@ -1086,6 +1153,118 @@ async def test_closing_says_what_was_taken_and_leaves(world: World) -> None:
     await asked
     assert (await world.client.event())["event"] == "over"
     await peer.closed()
+
+
+@story
+async def test_nothing_is_handed_over_from_close_on(world: World) -> None:
+    """No broker could be told that it was taken, so it would come again."""
+    peer = await world.subscribed()
+    await world.client.ask("reading", on=False)
+    await peer.send(notification(S, "0", "1"), notification(S, "1", "2"))
+    await arrived(world, peer)
+    taken = (await world.client.ask("positions")).get("n")
+    closing = asyncio.create_task(world.client.ask("close"))
+    logout = await peer.next("logout")
+    await world.client.ask("reading", on=True)
+    await peer.send({"type": "done", "request": logout["request"]})
+    await closing
+    seen = [await world.client.event() for _ in range(2 if taken == "1" else 1)]
+    assert [one["event"] for one in seen][-1] == "over"
+    assert (await world.client.ask("positions")).get("n") == taken
+    assert world.client.waiting() == 0
+
+
+@pytest.mark.parametrize("how", ["refused", "broken", "disconnected"])
+@story
+async def test_who_is_not_known_to_be_forgotten_is_told(world: World, how: str) -> None:
+    peer = await world.subscribed(times_ms={"backoff_min": 5_000, "backoff_max": 5_000})
+    if how == "disconnected":
+        peer.abort()
+        await asyncio.sleep(0.1)
+    closing = asyncio.create_task(world.client.ask("close", forget=True))
+    if how != "disconnected":
+        logout = await peer.next("logout")
+        failure = {"type": "error", "request": logout["request"], "code": "unavailable", "detail": "not now"}
+        await peer.send(failure) if how == "refused" else peer.abort()
+    with pytest.raises(Refused) as refused:
+        await closing
+    assert refused.value.code == ("unavailable" if how == "refused" else "uncertain")
+
+
+# --- longer than a message may be -----------------------------------------------------------------
+
+SHORT = 1_000
+TARGETS = {f"subscription-{n}": {"kind": "topic", "name": f"{n}-{'long' * 20}"} for n in range(12)}
+
+
+async def many(world: World) -> Peer:
+    """Subscribed to more than one message can name."""
+    asked = asyncio.create_task(world.begin())
+    peer = await world.a.peer()
+    await peer.welcome(max_message_bytes=SHORT)
+    await asked
+    for id, target in TARGETS.items():
+        await world.subscribe(peer, id=id, target=target, stream=f"topic:{target['name']}")
+    return peer
+
+
+async def named(peer: Peer, **more: Any) -> list[str]:
+    """Welcome the client with what its login names."""
+    login = await peer.next("login")
+    assert len(json.dumps(login)) <= SHORT + 200  # the spaces are ours
+    told = [stands(one, f"topic:{one['target']['name']}", one["position"]) for one in login["subscriptions"]]
+    await peer.welcome(*told, login=login, max_message_bytes=SHORT, **more)
+    return [one["id"] for one in login["subscriptions"]]
+
+
+async def asked_for(peer: Peer, wanted: int) -> list[str]:
+    return [
+        (await peer.subscribed(f"topic:{TARGETS[f'subscription-{n}']['name']}", "0"))["id"]
+        for n in range(12 - wanted, 12)
+    ]
+
+
+@story
+async def test_a_login_names_what_fits_and_asks_for_the_rest(world: World) -> None:
+    peer = await many(world)
+    peer.abort()
+    peer = await world.a.peer()
+    first = await named(peer)
+    assert 0 < len(first) < 12
+    assert first + await asked_for(peer, 12 - len(first)) == list(TARGETS)
+    for target in TARGETS.values():
+        await peer.send(notification(f"topic:{target['name']}", "0", "1"))
+    assert await world.client.items(12) == [("1", "1")] * 12
+
+
+@story
+async def test_a_move_is_confirmed_when_everything_was_asked_for(world: World) -> None:
+    source = await many(world)
+    await source.send({"type": "move", "broker": "b", "url": world.b.url, "ticket": "t"})
+    peer = await world.b.peer()
+    first = await named(peer)
+    rest = []
+    while (message := await peer.next())["type"] == "subscribe":
+        rest.append(message["id"])
+        told = stands(message, f"topic:{message['target']['name']}", "0")
+        await peer.send({"type": "subscribed", "request": message["request"], "subscription": told})
+    assert message["type"] == "confirm"
+    assert first + rest == list(TARGETS)
+    await peer.send({"type": "done", "request": message["request"]})
+    await source.closed()
+
+
+@story
+async def test_what_was_taken_is_told_in_as_many_messages_as_it_takes(world: World) -> None:
+    peer = await many(world)
+    for target in TARGETS.values():
+        await peer.send(notification(f"topic:{target['name']}", "0", "1"))
+    await world.client.items(12)
+    told: dict[str, str] = {}
+    while set(told.values()) != {"1"} or len(told) < 12:
+        ack = await peer.next("ack")
+        assert len(json.dumps(ack, separators=(",", ":"))) <= SHORT
+        told.update(ack["positions"])
 
 
 # --- garbage --------------------------------------------------------------------------------------

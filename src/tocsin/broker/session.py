@@ -83,7 +83,7 @@ M = TypeVar("M", Request, Publish | Records)
 
 class Session:
     __slots__ = (
-        "_ends_at", "_outlet", "_requests", "core", "follows", "id", "is_released", "is_welcome",
+        "_early", "_ends_at", "_outlet", "_requests", "core", "follows", "id", "is_released", "is_welcome",
         "principal", "subscriptions", "user",
     )  # fmt: skip
 
@@ -98,6 +98,7 @@ class Session:
         self.is_welcome = False
         self._ends_at = core.now() + core.settings.login_timeout
         self._requests: Requests | None = None
+        self._early: dict[str, str] | None = None  # by stream, acknowledged beyond what was sent here
 
     @property
     def is_peer(self) -> bool:
@@ -132,6 +133,7 @@ class Session:
 
     def left(self) -> None:
         """The connection is over: the session goes, what its user holds stays."""
+        self._acknowledge({})
         for follow in self.follows.values():
             follow.stop()
         self.follows.clear()
@@ -298,15 +300,25 @@ class Session:
         return Standing(subscription.id, subscription.target, subscription.stream.name, position)
 
     def _acknowledge(self, positions: Mapping[str, str]) -> None:
-        """Note what the client has; it has nothing beyond where it stands."""
+        """Note what the client has; it has nothing beyond where it stands.
+
+        One that has moved here may have got more at its former broker, and says so once: that counts when it was sent
+        here, too. Where the stream itself has not come to, the client may only think that it was.
+        """
         if self.user is None or self.user.is_peer:
             return
-        for subscription in self.subscriptions.values():
-            position = positions.get(subscription.stream.name)
-            follow = self.follows.get(subscription.stream)
-            if position and follow and subscription.acked < position <= follow.position:
+        told, early = {**(self._early or {}), **positions}, {}
+        for subscription in self.subscriptions.values() if told else ():
+            stream = subscription.stream
+            position, follow = told.get(stream.name), self.follows.get(stream)
+            if not position or not follow or position <= subscription.acked:
+                continue
+            if position <= follow.position:
                 subscription.acked = position
                 self.core.directory.acknowledged(self.user.name, subscription.id, position)
+            elif position <= stream.position:
+                early[stream.name] = position
+        self._early = early or None
 
     async def _refresh(self, token: str) -> None:
         """Go on by a new token. Where it cannot be told what that allows, the old one counts, to its end."""

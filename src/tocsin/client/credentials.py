@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import time
 from base64 import urlsafe_b64decode
@@ -10,16 +11,18 @@ from typing import Any
 
 import msgspec
 
-from tocsin.errors import BadArgument
+from tocsin.errors import BadArgument, Unavailable
 
 TokenSource = str | Callable[[], str | Awaitable[str]] | None
 
 
 class Credentials:
-    def __init__(self, source: TokenSource) -> None:
+    """``timeout_s`` is how long a function may take for a token."""
+
+    def __init__(self, source: TokenSource, timeout_s: float) -> None:
         if not (source is None or isinstance(source, str) or callable(source)):
             raise BadArgument("token", "a text, or a function that gives one", source)
-        self._source = source
+        self._source, self._timeout_s = source, timeout_s
 
     @property
     def can_renew(self) -> bool:
@@ -28,11 +31,26 @@ class Credentials:
     async def token(self) -> str | None:
         if not callable(self._source):
             return self._source
-        given = self._source()
-        token = await given if inspect.isawaitable(given) else given
+        token = await self._asked(self._source)
         if not isinstance(token, str):
             raise BadArgument("token", "a function that gives a text", token)
         return token
+
+    async def _asked(self, source: Callable[[], str | Awaitable[str]]) -> str:
+        given = source()
+        if not inspect.isawaitable(given):
+            return given
+        try:
+            async with asyncio.timeout(self._timeout_s) as patience:
+                return await given
+        except TimeoutError:
+            if not patience.expired():
+                raise  # its own
+            raise Unavailable(f"the function that gives tokens gave none within {self._timeout_s:g} s") from None
+
+    def is_outdated(self, token: str | None) -> bool:
+        """Whether another one was given since this was shown."""
+        return not callable(self._source) and token != self._source
 
     def replace(self, token: str) -> None:
         """Show ``token`` from now on, where it was a text and not a function."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from random import Random
 from types import TracebackType
 from typing import Any, Self
@@ -60,7 +60,8 @@ def connect(
         check_address("coordinator", where[0], "http://127.0.0.1:8440")
     if where[1] is not None:
         check_address("broker", where[1], "http://127.0.0.1:8430", ("http", "https", "ws", "wss"))
-    return Session(where, Credentials(token), user, location, positions_of(positions), chosen, session, tap)
+    credentials = Credentials(token, chosen.login_timeout)
+    return Session(where, credentials, user, location, positions_of(positions), chosen, session, tap)
 
 
 class Session:
@@ -97,6 +98,7 @@ class Session:
         self._stopped: deque[tuple[TocsinError, deque[Item]]] = deque(maxlen=MAX_STOPPED)  # for ``events`` to raise
         self._changed = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._asking: set[asyncio.Task[None]] = set()  # the coordinator, or the application for a token
         self._timer: asyncio.Handle | None = None
         self._timer_at = 0.0  # not asked of the timer: what is due at once has none on uvloop
         self._error: TocsinError | None = None
@@ -177,17 +179,17 @@ class Session:
         return {**self._positions, **self._core.positions}
 
     async def events(self) -> AsyncIterator[Item]:
-        """The items of all subscriptions, in order for each; do not iterate over one of them meanwhile.
+        """The items of all subscriptions, in turn and in order for each; do not iterate over one of them meanwhile.
 
         Raises where a broker ended a subscription; the others can be iterated over again.
         """
         while True:
             while self._ready:
                 name = next(iter(self._ready))
+                del self._ready[name]
                 item = self._take(name)
-                if item is None:
-                    self._ready.pop(name, None)
-                else:
+                if item is not None:
+                    self._ready[name] = None  # behind the others
                     yield item
             if self._stopped:
                 error, rest = self._stopped.popleft()
@@ -201,10 +203,15 @@ class Session:
             raise self._error
 
     async def close(self, *, forget: bool = False) -> None:
-        """Tell the broker what was taken, and leave; with ``forget`` every subscription of the user ends."""
+        """Tell the broker what was taken, and leave; with ``forget`` every subscription of the user ends.
+
+        Nothing can be taken any more. Raises where they were to end, and it is not known that they have.
+        """
         self._do(self._core.close(self._now(), forget=forget))
         await self._until(lambda: self._is_over)
         await self._abandon()
+        if forget and self._error:
+            raise self._error
 
     # --- what links tell ------------------------------------------------------------------------------------
 
@@ -243,9 +250,9 @@ class Session:
             case do.Close(link, code):
                 self._close_wire(link, code)
             case do.Locate():
-                self._keep(asyncio.create_task(self._locate()))
+                self._ask_around(self._locate())
             case do.RenewToken():
-                self._keep(asyncio.create_task(self._renew()))
+                self._ask_around(self._renew())
             case do.Connected(user, broker):
                 self.user, self.broker, self.is_connected = user, broker, True
                 self._changed.set()
@@ -297,6 +304,7 @@ class Session:
         self._changed.set()
 
     async def _locate(self) -> None:
+        token: str | None = None
         try:
             token = await self._credentials.token()
             user = self.user or subject(token)
@@ -305,7 +313,8 @@ class Session:
             assert self._coordinator is not None
             found = await place(self._coordinator, user, token, self._location, self._settings.login_timeout, self._tls)
         except (PlacementRefused, Unauthenticated) as problem:
-            self._do(self._core.not_located(self._now(), str(problem), final=problem))
+            final = None if self._credentials.is_outdated(token) else problem
+            self._do(self._core.not_located(self._now(), str(problem), final=final))
         except Exception as problem:
             self._do(self._core.not_located(self._now(), str(problem)))
         else:
@@ -346,9 +355,17 @@ class Session:
         for wire in list(self._wires.values()):
             wire.task.cancel()
             self._keep(wire.task)
+        for task in self._asking:
+            task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._timer:
             self._timer.cancel()
+
+    def _ask_around(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._keep(task)
+        self._asking.add(task)
+        task.add_done_callback(self._asking.discard)
 
     def _keep(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)

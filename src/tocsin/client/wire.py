@@ -37,6 +37,7 @@ class Wire:
         self._outgoing: asyncio.Queue[bytes] = asyncio.Queue()
         self._socket: ClientConnection | None = None
         self._is_closed = False
+        self._is_opening = True  # while the listener thinks of what to say first, which may be for ever
         self.task = asyncio.create_task(self._run(), name=f"tocsin-link-{link}")
 
     def send(self, data: bytes) -> None:
@@ -45,7 +46,7 @@ class Wire:
     def close(self, code: int, spawn: Callable[[asyncio.Task[None]], None]) -> None:
         """Send what waits, then close; nothing more is told."""
         self._is_closed = True
-        if self._socket is None:
+        if self._socket is None or self._is_opening:
             self.task.cancel()
         else:
             spawn(asyncio.create_task(self._close(self._socket, code)))
@@ -84,6 +85,7 @@ class Wire:
             writer = asyncio.create_task(self._write(socket))
             try:
                 await self._listener.opened(self._link)
+                self._is_opening = False
                 if not await self._read(socket):
                     return TOO_BIG.number, f"{self._url}: a message of more than {self._max_bytes:,} bytes"
                 if self._is_closed:

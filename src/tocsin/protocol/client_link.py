@@ -51,10 +51,13 @@ class Named:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Leaving:
-    """A subscription that the application ends."""
+    """A subscription that the application ends.
+
+    ``keys`` are the application's, more than one where it ended a later one of that id as well.
+    """
 
     id: str
-    key: Any
+    keys: tuple[Any, ...]
 
 
 @dataclass(slots=True)
@@ -69,6 +72,7 @@ class Link:
     asked: dict[int, Asked] = field(default_factory=dict)
     standing: WeakSet[Held] = field(default_factory=WeakSet)  # what its answers count for, and so what it sends
     problem: Failed | None = None
+    newer_token: str | None = None  # than the one that its login showed
     ping_s: float = 25.0
     ping_at: float = 0.0
     heard_at: float = 0.0

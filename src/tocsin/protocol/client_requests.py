@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+
+import msgspec
 
 from tocsin.errors import BadArgument, LimitExceeded, Uncertain
 from tocsin.protocol import client_actions as do
@@ -15,6 +17,7 @@ from tocsin.protocol.codec import encoded
 
 Make = Callable[[int], messages.FromClient]
 _LONGEST_NUMBER = 10**12
+_AROUND = len(':"",')  # bytes of a position in an acknowledgement, beside its stream and itself
 
 
 class Requests:
@@ -36,10 +39,33 @@ class Requests:
             self.send_waiting(link)
 
     def check_size(self, make: Make) -> None:
-        if self.max_bytes is not None:
-            size = len(encoded(make(_LONGEST_NUMBER)))
-            if size > self.max_bytes:
-                raise LimitExceeded("bytes of a message", self.max_bytes, size)
+        room = self.room(make)
+        if room is not None and room < 0:
+            assert self.max_bytes is not None
+            raise LimitExceeded("bytes of a message", self.max_bytes, self.max_bytes - room)
+
+    def room(self, make: Make) -> int | None:
+        """Bytes that a message may still grow by; None where no broker has told how long it may be."""
+        return None if self.max_bytes is None else self.max_bytes - len(encoded(make(_LONGEST_NUMBER)))
+
+    def acknowledge(self, link: Link, positions: Mapping[str, str]) -> None:
+        """In as many messages as it takes."""
+        for part in self._parts(positions):
+            self._out.append(do.Send(link.number, messages.Ack(part)))
+
+    def _parts(self, positions: Mapping[str, str]) -> Iterator[dict[str, str]]:
+        room = self.room(lambda _: messages.Ack({}))
+        part: dict[str, str] = {}
+        size = 0
+        for stream, position in positions.items():
+            more = len(msgspec.json.encode(stream)) + len(position) + _AROUND
+            if part and room is not None and size + more > room:
+                yield part
+                part, size = {}, 0
+            part[stream] = position
+            size += more
+        if part:
+            yield part
 
     def send_waiting(self, link: Link) -> None:
         while self._waiting:

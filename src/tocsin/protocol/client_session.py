@@ -4,8 +4,9 @@ Rules kept here:
 
 * A session holds subscriptions; connections (links) come and go below it. At most one link serves the
   session (``current``); at most one more is on its way to do so (``coming``), after a break or for a move.
-* Every login names all subscriptions with the positions reached, so nothing that arrived is asked again
-  and nothing that did not is left out. What arrives on two links is taken once, by its position.
+* Every login names the subscriptions with the positions reached, so nothing that arrived is asked again
+  and nothing that did not is left out; those that do not fit into one message are asked for right behind the
+  welcome. What arrives on two links is taken once, by its position.
 * Make before break: a move's destination serves only when it has welcomed us and answered our
   confirmation; until then the source does, and if the destination fails, nothing has happened. Whoever
   came with a ticket confirms.
@@ -75,7 +76,7 @@ class ClientSession:
         self._links: dict[int, Link] = {}
         self._current: Link | None = None
         self._coming: Link | None = None
-        self._is_closing = self._is_over = False
+        self._is_closing = self._forgets = self._is_over = False
         self._error: TocsinError | None = None  # what ended it
         self._close_at: float | None = None
         self._renew_at: float | None = None
@@ -120,12 +121,14 @@ class ClientSession:
         return self._actions()
 
     def renewed(self, now: float, token: str, lasts_s: float | None, key: Any = None) -> list[Action]:
-        """Another token for what is connected; later logins get theirs when they are opened."""
+        """Another token for what is connected, or about to be; later logins get theirs when they are opened."""
         self._renew_at = None if self._is_over else self._back.renew_at(now, lasts_s)
         for link in self._links.values():
             if link.phase in (Phase.READY, Phase.CONFIRMING):
                 self._requests.send(link, Asked("request", key), lambda n: messages.Refresh(n, token))
                 key = None
+            elif link.phase is Phase.LOGGING_IN:
+                link.newer_token = token
         if key is not None:
             self._out.append(do.Answer(key, None))
         return self._actions()
@@ -135,19 +138,25 @@ class ClientSession:
         return self._actions()
 
     def take(self, now: float, subscription: str) -> Item | None:
-        """The next item of a subscription. The application has it; the broker will be told so."""
-        item = self._subscriptions.holdings.take(subscription)
+        """The next item of a subscription. The application has it; the broker will be told so.
+
+        Nothing from ``close`` on, when no broker could be told: it comes to whoever goes on.
+        """
+        item = None if self._is_closing else self._subscriptions.holdings.take(subscription)
         if item is not None and self._ack_at is None:
             self._ack_at = now + self._settings.ack_interval
         return item
 
     def close(self, now: float, *, forget: bool = False) -> list[Action]:
-        """Say what was taken and leave; subscriptions stay for the user to come back to, unless ``forget``."""
+        """Say what was taken and leave; subscriptions stay for the user to come back to, unless ``forget``.
+
+        The session ends with an error where no broker has said that it forgot them.
+        """
         if self._is_over or self._is_closing:
             return self._actions()
-        self._is_closing = True
+        self._is_closing, self._forgets = True, forget
         if self._current is None:
-            self._end(None)
+            self._end(self._not_forgotten("there is no connection"))
         else:
             self._acknowledge()
             self._requests.send(self._current, Asked("logout"), lambda n: messages.Logout(n, forget))
@@ -185,9 +194,10 @@ class ClientSession:
         if found:
             self._renew_at = self._back.renew_at(now, lasts_s)
             found.phase, found.heard_at = Phase.LOGGING_IN, now
-            named = self._subscriptions.named()
-            login = (token, found.ticket, self._session, [one.held.wanted() for one in named.values()])
-            self._requests.send(found, Asked("login", named), lambda n: messages.Login(n, *login))
+            login = (token, found.ticket, self._session)
+            named = self._subscriptions.named(self._requests.room(lambda n: messages.Login(n, *login)))
+            wanted = [one.held.wanted() for one in named.values()]
+            self._requests.send(found, Asked("login", named), lambda n: messages.Login(n, *login, wanted))
         return self._actions()
 
     def received(self, now: float, link: int, data: bytes | str) -> list[Action]:
@@ -211,7 +221,7 @@ class ClientSession:
     def tick(self, now: float) -> list[Action]:
         """Do what is due. To be called at ``deadline``; being called too often is harmless."""
         if _is_due(self._close_at, now):
-            self._end(None)
+            self._end(self._not_forgotten("the broker did not answer in time"))
         if _is_due(self._back.at, now):
             self._come_back(now)
         if _is_due(self._renew_at, now):
@@ -256,6 +266,10 @@ class ClientSession:
         self._out.append(do.Connected(message.user, message.broker))
         if link.is_move:
             link.phase = Phase.CONFIRMING
+            self._subscriptions.say_rest(link, asked.key)
+        if link.newer_token is not None:
+            newer = link.newer_token
+            self._requests.send(link, Asked("request"), lambda n: messages.Refresh(n, newer))
         if link.ticket is not None:
             self._requests.send(link, Asked("confirm"), messages.Confirm)
         if not link.is_move or self._current is None:
@@ -313,7 +327,7 @@ class ClientSession:
         self._ack_at = None
         news = self._subscriptions.holdings.news()
         if news and self._current:
-            self._out.append(do.Send(self._current.number, messages.Ack(news)))
+            self._requests.acknowledge(self._current, news)
 
     # --- links ------------------------------------------------------------------------------------------------
 
@@ -359,13 +373,19 @@ class ClientSession:
         else:
             return
         if self._is_closing:
-            self._end(None)
-        elif not codes.comes_back(code) and self._current is None and not self._back.may_renew(code):
+            if self._current is None:
+                self._end(self._not_forgotten("the connection broke"))
+        elif self._current is None and not self._may_come_back(link, code):
             self._end(SessionEnded(code, _detail(link, code, reason)))
         elif self._current is None and self._coming is None:
             self._lost(now, link, code, reason)
         elif self._coming and self._coming.phase is Phase.CONFIRMING:
             self._promote(now, self._coming)
+
+    def _may_come_back(self, link: Link, code: int) -> bool:
+        """Whether another try may succeed: by the code, or with another token than the one that was refused."""
+        has_newer = code == codes.BAD_TOKEN.number and link.newer_token is not None
+        return codes.comes_back(code) or has_newer or self._back.may_renew(code)
 
     def _lost(self, now: float, link: Link, code: int, reason: str) -> None:
         self.problem = _detail(link, code, reason)
@@ -406,6 +426,10 @@ class ClientSession:
         self._out.extend(do.Fail(key, over) for key in keys if key is not None)
         self._back.at = self._close_at = self._renew_at = self._ack_at = None
         self._out.append(do.End(error))
+
+    def _not_forgotten(self, why: str) -> TocsinError | None:
+        detail = f"{why} before the subscriptions were known to have ended"
+        return Uncertain("the end of the subscriptions", detail) if self._forgets else None
 
     def _check_open(self) -> None:
         if self._error is not None:

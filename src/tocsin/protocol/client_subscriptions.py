@@ -6,12 +6,17 @@ serve. A refusal that may pass is followed by another try; any other is the appl
 An answer counts for the subscription that was asked for, not for a later one with its id, and says what follows the
 position that was named to the link. One that stood elsewhere meanwhile is told to the link again, with where it stands;
 until then nothing is taken for it from there, since the broker may have begun behind it.
+
+An end counts when a broker has answered it. What is subscribed under that id before, no login names: it is asked for
+behind the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
+
+import msgspec
 
 from tocsin.config import Client
 from tocsin.errors import BrokerRefused
@@ -38,8 +43,6 @@ class Subscriptions:
 
     def add(self, key: Any, subscription: str, target: Target, position: str | None, link: Link | None) -> None:
         held = self.holdings.add(subscription, target, position, key)
-        if subscription in self._leaving:
-            self._out.append(do.Answer(self._leaving.pop(subscription).key, None))
         if link is not None:
             self._ask(link, held)
 
@@ -47,7 +50,8 @@ class Subscriptions:
         held = self.holdings.remove(subscription)
         if held.key is not None:
             self._out.append(do.Fail(held.key, BrokerRefused("ended", "the application ended the subscription")))
-        leaving = self._leaving[subscription] = Leaving(subscription, key)
+        before = self._leaving.get(subscription)
+        leaving = self._leaving[subscription] = Leaving(subscription, (*(before.keys if before else ()), key))
         if link is not None:
             self._ask_end(link, leaving)
 
@@ -55,13 +59,26 @@ class Subscriptions:
         """Say to a link that begins to serve what it does not know yet."""
         for leaving in self._leaving.values():
             self._ask_end(link, leaving)
+        self.say_rest(link, ())
+
+    def say_rest(self, link: Link, named: Collection[str]) -> None:
+        """Ask for what does not stand there and was not ``named`` to it."""
         for held in self.holdings:
-            if held not in link.standing and held.retry_at is None:
+            if held not in link.standing and held.retry_at is None and held.id not in named:
                 self._ask(link, held)
 
-    def named(self) -> dict[str, Named]:
-        """What a login names."""
-        return {held.id: Named.now(held) for held in self.holdings if held.retry_at is None}
+    def named(self, room_bytes: int | None) -> dict[str, Named]:
+        """What a login names: as much as there is room for."""
+        found = {}
+        for held in self.holdings:
+            if held.retry_at is not None or held.id in self._leaving:
+                continue
+            if room_bytes is not None:
+                room_bytes -= len(msgspec.json.encode(held.wanted())) + 1
+                if room_bytes < 0:
+                    break
+            found[held.id] = Named.now(held)
+        return found
 
     def stand(self, link: Link, standings: Iterable[messages.Standing], asked: Mapping[str, Named]) -> None:
         """What was ``asked`` stands there. What was not may be the user's, at another position than ours."""
@@ -96,9 +113,9 @@ class Subscriptions:
             return
         del self._leaving[leaving.id]
         if error is None or error.code == "not-found":
-            self._out.append(do.Answer(leaving.key, None))
+            self._out.extend(do.Answer(key, None) for key in leaving.keys)
         else:
-            self._out.append(do.Fail(leaving.key, error))
+            self._out.extend(do.Fail(key, error) for key in leaving.keys)
 
     def try_again(self, now: float, link: Link) -> None:
         for held in self._retried():
@@ -113,7 +130,7 @@ class Subscriptions:
 
     def keys(self) -> list[Any]:
         """The application's, of what has no answer yet."""
-        return [*(held.key for held in self.holdings), *(leaving.key for leaving in self._leaving.values())]
+        return [*(held.key for held in self.holdings), *(key for one in self._leaving.values() for key in one.keys)]
 
     def _stand(self, link: Link, named: Named, standing: messages.Standing) -> None:
         held = named.held

@@ -100,10 +100,13 @@ class Holdings:
         return held.inbox.take() if held else None
 
     def news(self) -> dict[str, str]:
-        """By stream, what every subscription to it has taken, where that was not told yet."""
+        """By stream, what every subscription to it has taken, where that was not told yet.
+
+        Not where the stream has never been: it will be there one day, and then nobody would have taken it.
+        """
         found = {}
         for stream, holders in self._by_stream.items():
-            taken = min(held.inbox.taken or "" for held in holders)
+            taken = min("" if held.inbox.is_turned else held.inbox.taken or "" for held in holders)
             if taken and self._acked.get(stream) != taken:
                 found[stream] = self._acked[stream] = taken
         return found

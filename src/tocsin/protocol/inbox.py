@@ -45,6 +45,10 @@ class Delivered:
     def count(self) -> int:
         return 1
 
+    @property
+    def reason(self) -> str:
+        return ""
+
 
 @dataclass(frozen=True, slots=True)
 class Missed:
@@ -74,6 +78,7 @@ class Inbox:
         self.stream: str | None = None
         self.position = position  # up to here everything was received or told missing
         self.taken = position  # up to here the application has it
+        self.is_turned = False  # the stream was never there, and the application does not know it yet
 
     def __len__(self) -> int:
         return len(self._queue)
@@ -125,6 +130,8 @@ class Inbox:
         item = self._queue.popleft()
         self._bytes -= len(item.raw)
         self.taken = item.through if self._queue else self.position
+        if item.reason == messages.AHEAD:
+            self.is_turned = any(one.reason == messages.AHEAD for one in self._queue)
         return item
 
     def take_all(self) -> list[Item]:
@@ -159,6 +166,7 @@ class Inbox:
             return False
         self._holes.clear()
         self._miss(through, None, messages.AHEAD)
+        self.is_turned = True
         return True
 
     def _change_stream(self, standing: messages.Standing) -> None:
@@ -180,9 +188,10 @@ class Inbox:
             self._shed()
 
     def _shed(self) -> None:
-        """The two oldest become one ``Missed``."""
+        """The two oldest become one ``Missed``; that a stream led back is told rather than that we were slow."""
         first, second = self._queue.popleft(), self._queue.popleft()
         self._bytes -= len(first.raw) + len(second.raw)
         count = None if first.count is None or second.count is None else first.count + second.count
-        merged = Missed(self._subscription, second.stream, first.after, second.through, count, SLOW)
+        reason = messages.AHEAD if messages.AHEAD in (first.reason, second.reason) else SLOW
+        merged = Missed(self._subscription, second.stream, first.after, second.through, count, reason)
         self._queue.appendleft(merged)

@@ -124,6 +124,28 @@ def test_one_who_lost_its_position_begins_at_what_it_acknowledged():
     run(scenario)
 
 
+def test_what_was_taken_at_the_former_broker_counts_when_it_was_sent_here():
+    async def scenario():
+        async with world() as w:
+            async with w.client() as ann:
+                await ann.login("ann", topic("news"))
+                (session,) = w.core.users["ann"].sessions
+                (follow,) = session.follows.values()
+                follow.stop()  # as while it catches up
+                for i in range(4):
+                    w.topics.put("news", b"%d" % i)
+                await ann.say(Ack({"topic:news": place(3)}))
+                await ann.say(Ack({"topic:news": place(9)}))  # where the stream has not been
+                await ann.say(Ack({"topic:news": place(3)}))
+                await ann.ask(Ping(5))
+                assert w.directory.acks == []
+                follow.start(w.core.holding.replay, None, 0.1)
+                await payloads(ann, 4)
+            await eventually(lambda: w.directory.acks == [("ann", "news", place(3))])
+
+    run(scenario)
+
+
 def test_a_subscription_is_resumed_where_it_says_though_its_stream_is_followed_already():
     async def scenario():
         async with world() as w:

@@ -54,7 +54,9 @@ function fetchPlacement(url) {
   return Promise.resolve({ ok: true, status: 200, json: () => Promise.resolve({ url: "https://a.example", ticket: "t" }) });
 }
 
-const world = vm.createContext({ WebSocket: StrictSocket, fetch: fetchPlacement });
+const reported = [];
+const reportError = ({ message }) => reported.push(message);
+const world = vm.createContext({ WebSocket: StrictSocket, fetch: fetchPlacement, reportError });
 for (const name of WEB) world[name] = globalThis[name];
 const source = await readFile(process.argv[2], "utf8");
 const module = new vm.SourceTextModule(source, { context: world });
@@ -64,11 +66,14 @@ await module.link((name) => {
 await module.evaluate();
 
 const { connect, topic } = module.namespace;
-const session = await connect({ coordinator: "https://c.example", user: "ann", token: "t" });
+const onstate = () => {
+  throw new Error("the application's own");
+};
+const session = await connect({ coordinator: "https://c.example", user: "ann", token: "t", onstate });
 const news = session.subscribe(topic("news"), { id: "n" });
 await news.ready;
 StrictSocket.last.hear({ type: "notification", stream: "topic:news", after: "00", through: "01", payload: { n: 1 } });
 const { value } = await news.next();
 await session.close();
-console.log(JSON.stringify({ said, payload: value.payload }));
+console.log(JSON.stringify({ said, payload: value.payload, reported }));
 process.exit(0);

@@ -26,6 +26,9 @@ def test_it_runs_with_what_a_browser_has(node: str):
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["payload"] == {"n": 1}
+    assert told["reported"] == ["the application's own"] * 2, (
+        "connected and ended, whatever the application does with it"
+    )
     assert told["said"] == [
         ["fetch", "https://c.example/users/ann/placement"],
         ["open", "wss://a.example/connect", ["tocsin.v1"]],

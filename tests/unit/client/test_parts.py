@@ -39,14 +39,14 @@ def test_a_token_is_a_text_or_a_function_of_either_kind() -> None:
     async def later() -> str:
         return "later"
 
-    given = [Credentials(None), Credentials("text"), Credentials(lambda: "now"), Credentials(later)]
+    given = [Credentials(source, 1.0) for source in (None, "text", lambda: "now", later)]
     assert [asyncio.run(one.token()) for one in given] == [None, "text", "now", "later"]
     assert [one.can_renew for one in given] == [False, False, True, True]
 
 
 def test_a_function_that_gives_no_text_is_an_error() -> None:
     with pytest.raises(BadArgument, match="a function that gives a text"):
-        asyncio.run(Credentials(lambda: 7).token())  # type: ignore[arg-type, return-value]
+        asyncio.run(Credentials(lambda: 7, 1.0).token())  # type: ignore[arg-type, return-value]
 
 
 def test_equal_targets_have_equal_ids_however_they_are_written() -> None:
@@ -60,6 +60,7 @@ def test_equal_targets_have_equal_ids_however_they_are_written() -> None:
         (topic("news"), 'topic("news")'),
         (channel("Near", kind="fire", x=0.5, who="Ä"), 'channel("Near", {x: 0.5, who: "Ä", kind: "fire"})'),
         (channel("Fires", 7, None, True), 'channel("Fires", [7, null, true])'),
+        (topic("x" * 39 + "\U0001f525 fires"), 'topic("x".repeat(39) + "\U0001f525 fires")'),
     ],
 )
 def test_both_clients_choose_the_same_id(python: object, javascript: str, node: str) -> None:
@@ -169,6 +170,34 @@ def test_the_events_of_a_session_end_with_what_ended_a_subscription() -> None:
             return seen
 
     assert asyncio.run(tell()) == ["a", "b", "2"]
+
+
+def test_the_events_of_a_session_come_in_turn() -> None:
+    async def tell() -> list[str]:
+        async with broker() as scripted:
+            session = connect(broker=scripted.url)
+            entering = asyncio.create_task(session.__aenter__())
+            peer = await scripted.peer()
+            await peer.welcome()
+            await entering
+            for name in ("a", "b"):
+                standing = session.topic(name, id=name)
+                await peer.subscribed(f"topic:{name}", "0")
+                await standing
+                for at in range(3):
+                    await peer.send(notification(f"topic:{name}", str(at), str(at + 1)))
+            asked = asyncio.create_task(session.held())
+            await peer.send(
+                {"type": "subscriptions", "request": (await peer.next("list"))["request"], "subscriptions": []}
+            )
+            await asked
+            events = session.events()
+            seen = [(await anext(events)).subscription for _ in range(6)]
+            await scripted.stop()
+            await session.close()
+            return seen
+
+    assert asyncio.run(tell()) == ["a", "b", "a", "b", "a", "b"]
 
 
 def test_a_subscription_that_is_over_takes_nothing_of_a_later_one_with_its_id() -> None:

@@ -125,3 +125,26 @@ def test_positions_taken_lag_behind_those_received() -> None:
     assert (box.position, box.taken) == (place(2), place(0))
     box.take()
     assert box.taken == place(1)
+
+
+def test_who_is_led_back_has_taken_nothing_of_what_will_be_there_until_it_knows():
+    box = inbox(7)
+    assert box.announce(gap((7, 1, None), reason="ahead"))
+    for at in range(1, 8):
+        box.deliver(notification(at, at + 1))
+    assert box.is_turned
+    first = box.take()
+    assert isinstance(first, Missed)
+    assert (first.reason, first.through, box.taken) == ("ahead", place(1), place(1))
+    assert not box.is_turned
+
+
+def test_that_a_stream_led_back_is_told_though_the_application_was_slow():
+    box = inbox(7, max_items=2)
+    box.announce(gap((7, 1, None), reason="ahead"))
+    for at in range(1, 5):
+        box.deliver(notification(at, at + 1))
+    first, second = drained(box)
+    assert isinstance(first, Missed)
+    assert (first.reason, first.through, second.through) == ("ahead", place(4), place(5))
+    assert not box.is_turned

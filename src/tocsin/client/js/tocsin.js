@@ -67,7 +67,7 @@ export function defaultId(target) {
   for (const byte of new TextEncoder().encode(JSON.stringify(sorted(target)))) {
     digest = ((digest ^ BigInt(byte)) * 0x100000001b3n) & 0xffffffffffffffffn;
   }
-  return `${target.name.slice(0, 40)}-${digest.toString(16).padStart(16, "0")}`;
+  return `${[...target.name].slice(0, 40).join("")}-${digest.toString(16).padStart(16, "0")}`;
 }
 
 /** A session that has logged in; rejects where that fails, or takes longer than `settings.connectTimeoutMs`. */
@@ -88,6 +88,7 @@ class Inbox {
     this.stream = null;
     this.position = position; // up to here everything was received or told missing
     this.taken = position; // up to here the application has it
+    this.isTurned = false; // the stream was never there, and the application does not know it yet
   }
 
   stand({ stream, position, recovered = true }) {
@@ -136,6 +137,7 @@ class Inbox {
     if (this.position === null || this.position <= through) return false;
     this.holes = [];
     this.miss(through, null, "ahead");
+    this.isTurned = true;
     return true;
   }
 
@@ -144,6 +146,7 @@ class Inbox {
     if (item === undefined) return null;
     this.size -= item.size;
     this.taken = this.queue.length ? item.through : this.position;
+    if (item.reason === "ahead") this.isTurned = this.queue.some(({ reason }) => reason === "ahead");
     return item;
   }
 
@@ -190,12 +193,13 @@ class Inbox {
     while (this.queue.length > 1 && (this.queue.length > queueItems || this.size > queueBytes)) this.shed();
   }
 
-  /** The two oldest become one gap. */
+  /** The two oldest become one gap; that a stream led back is told rather than that we were slow. */
   shed() {
     const [first, second] = [this.queue.shift(), this.queue[0]];
     this.size -= first.size + second.size;
     const count = first.count === null || second.count === null ? null : first.count + second.count;
-    this.queue[0] = this.missed(second.stream, first.after, second.through, count, "slow");
+    const reason = [first.reason, second.reason].includes("ahead") ? "ahead" : "slow";
+    this.queue[0] = this.missed(second.stream, first.after, second.through, count, reason);
   }
 }
 
@@ -277,6 +281,7 @@ class Session {
   #failures = 0;
   #wasRenewed = false;
   #isClosing = false;
+  #forgets = false;
   #isOver = false;
   #error = null;
   #number = 0;
@@ -319,8 +324,6 @@ class Session {
     delete this._imported[id];
     const subscription = new Subscription(this, id, asked.target, new Inbox(id, this.#settings, start));
     this.#subscriptions.set(id, subscription);
-    this.#leaving.get(id)?.resolve();
-    this.#leaving.delete(id);
     if (this.#current) this.#sendSubscribe(this.#current, subscription);
     return subscription;
   }
@@ -339,7 +342,8 @@ class Session {
     subscription._inbox.clear();
     subscription._stop();
     return new Promise((resolve, reject) => {
-      const leaving = { id, resolve, reject };
+      const waiting = [...(this.#leaving.get(id)?.waiting ?? []), { resolve, reject }];
+      const leaving = { id, waiting };
       this.#leaving.set(id, leaving);
       if (this.#current) this.#sendUnsubscribe(this.#current, leaving);
     });
@@ -379,17 +383,19 @@ class Session {
     return found;
   }
 
-  /** Tell the broker what was taken, and leave; with `forget` every subscription of the user ends. */
+  /**
+   * Tell the broker what was taken, and leave; with `forget` every subscription of the user ends. Nothing can be taken
+   * any more. Rejects where they were to end, and it is not known that they have.
+   */
   close({ forget = false } = {}) {
     if (this.#isOver) return Promise.resolve();
     if (this.#isClosing) return this.#closed.promise;
-    this.#isClosing = true;
-    this.#closed = deferred();
-    if (!this.#current) this.#end(null);
+    [this.#isClosing, this.#forgets, this.#closed] = [true, forget, deferred()];
+    if (!this.#current) this.#end(this.#notForgotten("there is no connection"));
     else {
       this.#acknowledge();
       this.#send(this.#current, { kind: "logout" }, forget ? { type: "logout", forget } : { type: "logout" });
-      this.#after("close", this.#settings.lingerMs, () => this.#end(null));
+      this.#after("close", this.#settings.lingerMs, () => this.#end(this.#notForgotten("the broker did not answer in time")));
     }
     return this.#closed.promise;
   }
@@ -401,8 +407,9 @@ class Session {
     return this.#first.promise;
   }
 
+  /** Nothing from `close` on, when no broker could be told: it comes to whoever goes on. */
   _take(inbox) {
-    const item = inbox.take();
+    const item = this.#isClosing ? null : inbox.take();
     if (item && !this.#timers.has("ack") && this.#current) this.#after("ack", this.#settings.ackIntervalMs, () => this.#acknowledge());
     if (!item) return null;
     const { size, ...shown } = item;
@@ -441,6 +448,7 @@ class Session {
   async #askCoordinator() {
     const { coordinator, location = null, fetch } = this.#options;
     const token = await this.#token();
+    const isOutdated = () => typeof this.#options.token !== "function" && token !== (this.#options.token ?? null);
     const user = this.user ?? claims(token).sub;
     if (!user) throw new TocsinError("unauthenticated", "the token does not name its user; give one as `user`");
     const headers = { "Content-Type": "application/json", ...(token ? { Authorization: `Bearer ${token}` } : {}) };
@@ -448,14 +456,14 @@ class Session {
       method: "POST", headers, body: JSON.stringify(location ? { location } : {}), signal: AbortSignal.timeout(this.#settings.loginTimeoutMs),
     });
     const body = await answer.json().catch(() => ({}));
-    if (!answer.ok) throw new TocsinError(refusal(answer.status), String(body.detail ?? `the coordinator answered ${answer.status}`));
+    if (!answer.ok) throw new TocsinError(isOutdated() ? "unavailable" : refusal(answer.status), String(body.detail ?? `the coordinator answered ${answer.status}`));
     if (typeof body.url !== "string") throw new TocsinError("unavailable", "what answers is not a coordinator");
     return body;
   }
 
   async #token() {
     const { token = null } = this.#options;
-    return typeof token === "function" ? await token() : token;
+    return typeof token === "function" ? withinMs(token(), this.#settings.loginTimeoutMs) : token;
   }
 
   #pauseMs(failures = this.#failures++) {
@@ -487,6 +495,7 @@ class Session {
 
   #renewed(token) {
     this.#planRenewal(token);
+    for (const link of this.#links) if (link.phase === "logging in") link.newerToken = token;
     const links = [...this.#links].filter(({ phase }) => phase === "ready" || phase === "confirming");
     const answers = links.map((link) => new Promise((resolve, reject) => this.#send(link, { kind: "request", resolve, reject }, { type: "refresh", token })));
     return Promise.race(answers.length ? answers : [Promise.resolve()]);
@@ -496,7 +505,7 @@ class Session {
 
   #open(url, ticket, isMove) {
     if (this.#isOver) return;
-    const link = { url, ticket, isMove, phase: "opening", readyAt: null, asked: new Map(), standing: new WeakSet(), problem: null, heardAt: 0, timer: null, pinger: null };
+    const link = { url, ticket, isMove, phase: "opening", readyAt: null, asked: new Map(), standing: new WeakSet(), problem: null, newerToken: null, heardAt: 0, timer: null, pinger: null };
     this.#coming = link;
     this.#links.add(link);
     link.timer = setTimeout(() => this.#drop(link, NORMAL, `no login at ${url} in time`), this.#settings.loginTimeoutMs);
@@ -529,10 +538,24 @@ class Session {
     if (!this.#links.has(link)) return;
     this.#planRenewal(token);
     link.phase = "logging in";
-    const told = [...this.#subscriptions.values()].filter(({ _retryAt }) => _retryAt === null);
-    const subscriptions = told.map((s) => s._wanted());
     const shown = { ...(token ? { token } : {}), ...(link.ticket ? { ticket: link.ticket } : {}) };
-    this.#send(link, { kind: "login", named: named(told) }, { type: "login", ...shown, session: this.#sessionName, subscriptions });
+    const login = { type: "login", ...shown, session: this.#sessionName, subscriptions: [] };
+    const told = this.#fitting(login);
+    login.subscriptions = told.map((subscription) => subscription._wanted());
+    this.#send(link, { kind: "login", named: named(told) }, login);
+  }
+
+  /** What a login names: as much as it has room for. The rest is asked for behind the welcome. */
+  #fitting(login) {
+    const told = [];
+    let room = this.#maxBytes - bytes(JSON.stringify(login)) - NUMBERED;
+    for (const subscription of this.#subscriptions.values()) {
+      if (subscription._retryAt !== null || this.#leaving.has(subscription.id)) continue;
+      room -= bytes(JSON.stringify(subscription._wanted())) + 1;
+      if (room < 0) break;
+      told.push(subscription);
+    }
+    return told;
   }
 
   #received(link, data) {
@@ -592,13 +615,17 @@ class Session {
     for (const standing of message.subscriptions) this.#stands(link, standing, asked.named);
     for (const { id, code, detail } of refused) this.#refused(id, asked.named, new TocsinError(code, detail));
     Object.assign(this, { user: message.user, broker: message.broker, isConnected: true });
-    if (link.isMove) link.phase = "confirming";
+    if (link.isMove) {
+      link.phase = "confirming";
+      this.#sendRest(link, asked.named);
+    }
+    if (link.newerToken !== null) this.#send(link, { kind: "refresh" }, { type: "refresh", token: link.newerToken });
     if (link.ticket !== null) this.#send(link, { kind: "confirm" }, { type: "confirm" });
     if (!link.isMove || !this.#current) this.#promote(link);
     clearTimeout(this.#timers.get("connect"));
     this.#timers.delete("connect");
     this.#first.resolve();
-    this.onstate?.("connected", this.broker);
+    this.#tell("connected", this.broker);
   }
 
   _onSubscribed(link, message) {
@@ -653,9 +680,7 @@ class Session {
     clearTimeout(link.timer);
     this.#watch(link);
     for (const leaving of this.#leaving.values()) this.#sendUnsubscribe(link, leaving);
-    for (const subscription of this.#subscriptions.values()) {
-      if (!link.standing.has(subscription) && subscription._retryAt === null) this.#sendSubscribe(link, subscription);
-    }
+    this.#sendRest(link, new Map());
     this.#sendWaiting();
     this.#acked.clear(); // what was told may not have been heard
     this.#after("ack", this.#settings.ackIntervalMs, () => this.#acknowledge());
@@ -709,16 +734,22 @@ class Session {
     else if (link === this.#coming) this.#coming = null;
     else return;
     const detail = link.problem?.detail ?? (reason || `the connection to ${link.url} broke`);
-    if (this.#isClosing) this.#end(null);
-    else if (!comesBack(code) && !this.#current && !this.#mayRenew(code)) this.#end(new TocsinError("session-ended", detail, { number: code }));
+    if (this.#isClosing && this.#current) return;
+    if (this.#isClosing) this.#end(this.#notForgotten("the connection broke"));
+    else if (!this.#current && !this.#mayComeBack(link, code)) this.#end(new TocsinError("session-ended", detail, { number: code }));
     else if (!this.#current && !this.#coming) this.#lost(link, code, detail);
     else if (this.#coming?.phase === "confirming") this.#promote(this.#coming);
+  }
+
+  /** By the code, or with another token than the one that was refused. */
+  #mayComeBack(link, code) {
+    return comesBack(code) || (code === BAD_TOKEN && link.newerToken !== null) || this.#mayRenew(code);
   }
 
   #lost(link, code, detail) {
     this.#problem = detail;
     this.isConnected = false;
-    this.onstate?.("disconnected", detail);
+    this.#tell("disconnected", detail);
     if (link.readyAt !== null && Date.now() - link.readyAt >= this.#settings.stableAfterMs) this.#failures = 0;
     const isSentAway = asksWhere(code);
     if (isSentAway && link.problem?.url) this.#url = link.problem.url;
@@ -785,8 +816,7 @@ class Session {
   #unsubscribed(leaving, error = null) {
     if (this.#leaving.get(leaving.id) !== leaving) return;
     this.#leaving.delete(leaving.id);
-    if (error) leaving.reject(error);
-    else leaving.resolve();
+    for (const { resolve, reject } of leaving.waiting) error ? reject(error) : resolve();
   }
 
   #index() {
@@ -803,14 +833,21 @@ class Session {
     clearTimeout(this.#timers.get("ack"));
     this.#timers.delete("ack");
     if (!this.#current) return;
-    const positions = {};
+    let [positions, size] = [{}, 0];
+    const tell = () => size && this.#transmit(this.#current, JSON.stringify({ type: "ack", positions }));
     for (const [stream, holders] of this.#streams) {
-      const taken = holders.map(({ _inbox }) => _inbox.taken ?? "").reduce((a, b) => (a < b ? a : b));
+      const taken = holders.map(({ _inbox }) => (_inbox.isTurned ? "" : (_inbox.taken ?? ""))).reduce((a, b) => (a < b ? a : b));
       if (!taken || taken === this.#acked.get(stream)) continue;
       this.#acked.set(stream, taken);
+      const more = bytes(JSON.stringify({ [stream]: taken }));
+      if (size + more + NUMBERED > this.#maxBytes) {
+        tell();
+        [positions, size] = [{}, 0];
+      }
       positions[stream] = taken;
+      size += more;
     }
-    if (Object.keys(positions).length) this.#transmit(this.#current, JSON.stringify({ type: "ack", positions }));
+    tell();
   }
 
   // --- sending --------------------------------------------------------------------------------------------------------
@@ -831,7 +868,7 @@ class Session {
 
   #checkSize(text) {
     if (text.length * 3 + NUMBERED <= this.#maxBytes) return; // no character takes more bytes
-    const size = new TextEncoder().encode(text).length + NUMBERED;
+    const size = bytes(text) + NUMBERED;
     if (size > this.#maxBytes) throw new TocsinError("limit-exceeded", `bytes of a message: at most ${this.#maxBytes}, got ${size}`);
   }
 
@@ -844,6 +881,14 @@ class Session {
 
   #sendSubscribe(link, subscription) {
     this.#send(link, { kind: "subscribe", named: named([subscription]) }, { type: "subscribe", ...subscription._wanted() });
+  }
+
+  /** Ask for what does not stand there and was not named to it. */
+  #sendRest(link, told) {
+    for (const subscription of this.#subscriptions.values()) {
+      const isMissing = !link.standing.has(subscription) && subscription._retryAt === null && !told.has(subscription.id);
+      if (isMissing) this.#sendSubscribe(link, subscription);
+    }
   }
 
   #sendUnsubscribe(link, leaving) {
@@ -873,12 +918,26 @@ class Session {
     this.#timers.clear();
     const over = error ?? new TocsinError("session-ended", "the application closed it", { number: NORMAL });
     for (const { asked } of this.#waiting.splice(0)) asked.reject(over);
-    for (const { reject } of this.#leaving.values()) reject(over);
+    for (const { waiting } of this.#leaving.values()) for (const { reject } of waiting) reject(over);
     this.#leaving.clear();
     for (const subscription of this.#subscriptions.values()) subscription._stop(error);
     if (error) this.#first.reject(error);
-    this.#closed?.resolve();
-    this.onstate?.("ended", error);
+    if (error && this.#forgets) this.#closed.reject(error);
+    else this.#closed?.resolve();
+    this.#tell("ended", error);
+  }
+
+  #notForgotten(why) {
+    return this.#forgets ? new TocsinError("uncertain", `${why} before the subscriptions were known to have ended`) : null;
+  }
+
+  /** What the application does with it must not cost the session. */
+  #tell(state, detail) {
+    try {
+      this.onstate?.(state, detail);
+    } catch (problem) {
+      (globalThis.reportError ?? console.error)(problem);
+    }
   }
 
   #checkOpen() {
@@ -1026,6 +1085,17 @@ const order = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
 /** Subscriptions by id, each with where it stands when a link is told of it. */
 function named(subscriptions) {
   return new Map(subscriptions.map((subscription) => [subscription.id, { subscription, position: subscription._inbox.position }]));
+}
+
+const bytes = (text) => new TextEncoder().encode(text).length;
+
+/** What `promised` gives, unless it takes too long. */
+function withinMs(promised, ms) {
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new TocsinError("unavailable", `the function that gives tokens gave none within ${ms} ms`)), ms);
+  });
+  return Promise.race([promised, late]).finally(() => clearTimeout(timer));
 }
 
 function deferred() {
