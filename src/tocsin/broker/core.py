@@ -12,6 +12,7 @@ from tocsin.broker.hub import Hub
 from tocsin.broker.outbox import OutboxLimits
 from tocsin.broker.outlet import Outlet
 from tocsin.broker.ports import Directory, Publisher, Recorder, Upstream
+from tocsin.broker.referring import Referrals
 from tocsin.broker.session import Session
 from tocsin.broker.shedding import POLICIES
 from tocsin.broker.subscribing import Subscribing
@@ -34,7 +35,7 @@ class Upstreams:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """``verify`` gives a token's principal; ``secret`` is what tickets are signed with, None where there are none."""
+    """``verify`` gives a token's principal; ``secret`` signs tickets and referrals, None where there are none."""
 
     verify: Verify
     secret: bytes | None = None
@@ -64,6 +65,7 @@ class Core:
             settings.name, keys.verify, keys.secret, directory, self.users, self.clock,
             insecure=settings.insecure, leeway_s=keys.leeway_s,
         )  # fmt: skip
+        self.referrals = Referrals(settings.name, keys.secret, self.clock, settings.redirect_timeout, keys.leeway_s)
         self.outbox_limits = OutboxLimits(
             settings.outbox_bytes, settings.outbox_hard_bytes, settings.write_buffer, POLICIES[settings.shedding]()
         )

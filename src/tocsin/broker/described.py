@@ -14,6 +14,7 @@ _PARAMETERS = {
     "last_event_id": "The `id` of the last event that came, where `Last-Event-ID` cannot be sent.",
     "token": "The token, where `Authorization` cannot be sent.",
     "ticket": "A ticket, as a placement gives it.",
+    "referral": "What a broker that redirected a page says of it; nobody else writes it.",
     "session": "The client's name for this session: up to 255 bytes of printable characters.",
 }
 _STREAM = {"description": "Events, until the client leaves", "content": {"text/event-stream": _TEXT}}

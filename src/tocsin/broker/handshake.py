@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
+from urllib.parse import quote, unquote_plus
 
 from websockets.datastructures import Headers
 from websockets.exceptions import NegotiationError, WebSocketException
@@ -87,6 +88,15 @@ def response(
     fields = {"Content-Type": media_type, "Content-Length": str(len(body)), "Connection": "close", **(headers or {})}
     lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}", *(f"{k}: {v}" for k, v in fields.items())]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+def without(query: str, name: str) -> str:
+    """``query`` without what it has under ``name``, the rest as it is written."""
+    return "&".join([part for part in query.split("&") if unquote_plus(part.partition("=")[0]) != name])
+
+
+def extended(query: str, name: str, value: str) -> str:
+    return "&".join(filter(None, [query, f"{name}={quote(value)}"]))
 
 
 def origin_of(headers: Headers) -> str | None:

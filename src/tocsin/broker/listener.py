@@ -89,11 +89,11 @@ class Listener(asyncio.Protocol):
             self._answer(response(400, f"{problem}\n".encode()))
             return
         origin = origin_of(head.headers)
-        if origin is not None and origin not in self._front.origins:
+        visitor = self._front.core.referrals.visitor(origin, head.query) if origin is not None else None
+        if visitor is not None and not {visitor.origin, visitor.shown} & set(self._front.origins):
             self._answer(response(403, b"pages of this origin may not connect\n"))
             return
-        cors = {"Access-Control-Allow-Origin": origin, "Vary": "Origin"} if origin else {}
-        self._hand_over(EventStream(self._front.core, head, cors), b"")
+        self._hand_over(EventStream(self._front.core, head, visitor), b"")
 
     def _hand_over(self, protocol: asyncio.Protocol, data: bytes) -> None:
         self._data = b""

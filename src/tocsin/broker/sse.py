@@ -5,7 +5,8 @@
 * Every event has an ``id`` that holds the positions of all streams, so ``Last-Event-ID`` (or ``last_event_id=``)
   resumes them all. It comes back as a header, whose length servers and proxies bound, so one that follows more than
   fits into ``sse_id_bytes`` is refused before anything is subscribed.
-* A ``move`` event ends the stream; the client comes back, and is redirected to where its user belongs.
+* A ``move`` event ends the stream; the client comes back, and is redirected to where its user belongs, a page with a
+  word on where it is from (``referring.py``).
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ import logging
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import TYPE_CHECKING, cast
-from urllib.parse import parse_qs, quote
+from urllib.parse import parse_qs
 
 import msgspec
 
+from tocsin.broker.admission import Moved
 from tocsin.broker.entries import Entry, body_of, frame_of
-from tocsin.broker.handshake import Head, response
+from tocsin.broker.handshake import Head, extended, response, without
 from tocsin.broker.outlet import Outlet
+from tocsin.broker.referring import REFERRAL, Visitor
 from tocsin.broker.session import Session
 from tocsin.errors import BadArgument, LimitExceeded, TocsinError
 from tocsin.protocol.codec import encoded, from_broker
@@ -42,11 +45,12 @@ _positions = msgspec.json.Decoder(dict[str, str])
 
 
 class EventStream(Outlet):
-    __slots__ = ("_cors", "_head", "_is_begun", "_positions", "_spoke_at", "_task")
+    __slots__ = ("_cors", "_head", "_is_begun", "_positions", "_spoke_at", "_task", "_visitor")
 
-    def __init__(self, core: Core, head: Head, cors: Mapping[str, str]) -> None:
+    def __init__(self, core: Core, head: Head, visitor: Visitor | None) -> None:
         super().__init__(core)
-        self._head, self._cors = head, cors
+        self._head, self._visitor = head, visitor
+        self._cors: Mapping[str, str] = visitor.cors if visitor else {}
         self._positions: dict[str, str] = {}
         self._is_begun = False
         self._spoke_at = core.now()
@@ -160,9 +164,9 @@ class EventStream(Outlet):
             raise BadArgument("Last-Event-ID", "the id of an event of this stream", text) from None
 
     def _refuse(self, error: TocsinError) -> None:
-        url = getattr(error, "url", None)
-        status = 307 if url else _STATUS.get(error.code, 400)
-        headers = {"Location": self._elsewhere(url)} if url else {}
+        moved = error if isinstance(error, Moved) else None
+        status = 307 if moved else _STATUS.get(error.code, 400)
+        headers = {"Location": self._elsewhere(moved)} if moved else {}
         body = {"type": f"urn:tocsin:{error.code}", "status": status, "detail": str(error)[:1000]}
         self.transport.write(
             response(status, msgspec.json.encode(body), "application/problem+json", {**headers, **self._cors})
@@ -170,13 +174,14 @@ class EventStream(Outlet):
         self._finish()
         self.transport.close()
 
-    def _elsewhere(self, url: str) -> str:
-        """The same request at another broker, resuming from the same place."""
-        last = self._head.get("last-event-id")
-        query = self._head.query + (
-            f"&last_event_id={quote(last)}" if last and "last_event_id" not in self._head.query else ""
-        )
-        return f"{url}/events" + (f"?{query.lstrip('&')}" if query else "")
+    def _elsewhere(self, moved: Moved) -> str:
+        """The same request of the same page at another broker, resuming from the same place."""
+        query = without(self._head.query, REFERRAL)
+        if last := self._head.get("last-event-id"):
+            query = extended(without(query, "last_event_id"), "last_event_id", last)
+        if self._visitor is not None:
+            query = self.core.referrals.refer(self._visitor, query, moved.broker)
+        return f"{moved.url}/events" + (f"?{query}" if query else "")
 
     def _over(self) -> None:
         if not self.is_over:

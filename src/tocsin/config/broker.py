@@ -106,6 +106,9 @@ class Broker:
     )
     heartbeat: Seconds = duration("15s", "Pause between comments on a silent event stream.", low="100ms", high="1h")
     sse_retry: Seconds = duration("2s", "How long an event stream's client waits before it comes back.", high="1h")
+    redirect_timeout: Seconds = duration(
+        "30s", "How long a page that is redirected to another broker may take to get there.", low="1s", high="10m"
+    )
     sse_id_bytes: Bytes = size(
         "8 kB",
         "Longest id of an event, which holds the position of every stream, some 80 bytes each, and comes back as a "
