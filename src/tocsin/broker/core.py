@@ -122,6 +122,8 @@ class Core:
             if held is not None and len(held.sessions) >= self.settings.max_user_connections:
                 raise LimitExceeded("connections of one user", self.settings.max_user_connections)
             user = self.users.enter(name, admitted.version)
+            for other in user.sessions:
+                other.outlet.note_taken()  # a page that is loaded anew may come before its old connection is gone
             self.directory.logged_in(name, session.id, is_admitted_unasked=not admitted.was_asked)
         user.sessions.append(session)
         self.users.changed(user)

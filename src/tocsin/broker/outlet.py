@@ -66,6 +66,9 @@ class Outlet(asyncio.Protocol):
     def check_room(self, targets: Iterable[Target]) -> None:
         """LimitExceeded where this kind of connection cannot follow so much."""
 
+    def note_taken(self) -> None:
+        """Acknowledge what counts as taken though the client does not say so."""
+
     def due(self, now: float) -> float | None:
         """Look at the connection; when to look again, or None when it is closed."""
         raise NotImplementedError

@@ -119,6 +119,10 @@ class Session:
         for follow in self.follows.values():
             follow.resort()
 
+    def took(self, positions: Mapping[str, str]) -> None:
+        """The client has what left for it up to ``positions``: as if it had said so."""
+        self._acknowledge(positions)
+
     def release(self) -> None:
         """The user is another broker's now: end, once publications and records that are under way are answered.
 

@@ -5,6 +5,8 @@
 * Every event has an ``id`` that holds the positions of all streams, so ``Last-Event-ID`` (or ``last_event_id=``)
   resumes them all. It comes back as a header, whose length servers and proxies bound, so one that follows more than
   fits into ``sse_id_bytes`` is refused before anything is subscribed.
+* A client of events says nothing, so what left for it counts as taken: a page that is loaded anew, and has no id, goes
+  on behind it. That is noted at every heartbeat, at the end, and when another session of the user begins, not by event.
 * A ``move`` event ends the stream; the client comes back, and is redirected to where its user belongs, a page with a
   word on where it is from (``referring.py``).
 """
@@ -83,6 +85,10 @@ class EventStream(Outlet):
             self.transport.write(_opening(self._cors) + f"retry: {retry_ms}\n\n".encode())
             for follow in self.session.follows.values():
                 self._positions[follow.stream.name] = follow.sent
+        if isinstance(
+            message, Gap
+        ):  # it leads back: where the client stood is no place of the stream, to be taken or told
+            self._positions.pop(message.stream, None)
         self._control(encoded(message))
         if isinstance(message, Move):
             self.end(MOVED)
@@ -102,10 +108,14 @@ class EventStream(Outlet):
         self.core.ended(code)
         self.transport.close()
 
+    def note_taken(self) -> None:
+        self.session.took(self._positions)
+
     def due(self, now: float) -> float | None:
         """End what is too old, and say something where nothing was said for long, nor waits to be."""
         if self.is_over:
             return self._finished(now)
+        self.note_taken()
         deadline, code = self.session.deadline()
         if now >= deadline:
             self.end(code)
@@ -188,6 +198,7 @@ class EventStream(Outlet):
             self.is_over = True
             if self._task is not None and self._task is not asyncio.current_task():
                 self._task.cancel()
+            self.note_taken()
             self.session.left()
             self._outbox = None
             self._wake()

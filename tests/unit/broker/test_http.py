@@ -12,6 +12,7 @@ import pytest
 import uvloop
 
 from broker_world import closed, place, token_of, topic, world
+from support.sse import Events
 from tocsin.broker.server import tls_context
 from tocsin.errors import Unavailable
 from tocsin.protocol.codes import BAD_MESSAGE
@@ -28,23 +29,6 @@ def run(scenario):
 
 def bearer(user="ann", *capabilities):
     return {"Authorization": f"Bearer {token_of(user, capabilities or ('topic:*', 'publish:*'))}"}
-
-
-class Events:
-    """An event stream's client: gives (event, data, id) of each event that has data."""
-
-    def __init__(self, response):
-        self._lines = response.aiter_lines()
-
-    async def next(self):
-        fields = {}
-        while True:
-            line = await asyncio.wait_for(anext(self._lines), 10)
-            if not line and "data" in fields:
-                return fields["event"], json.loads(fields["data"]), fields.get("id")
-            name, _, value = line.partition(": ")
-            if name:
-                fields[name] = fields[name] + "\n" + value if name == "data" and name in fields else value
 
 
 async def eventually(holds):
