@@ -643,6 +643,27 @@ async def _leave(peer: Peer, code: int) -> None:
         await peer.close(code)
 
 
+@pytest.mark.parametrize("is_welcomed", [True, False], ids=["welcomed", "not yet welcomed"])
+@story
+async def test_one_that_another_connection_of_the_same_client_replaces_does_not_end_it(
+    world: World, is_welcomed: bool
+) -> None:
+    """A move that leads back to the same broker: that ends the older connection of the session's name."""
+    older = await world.subscribed(session="mine")
+    await older.send({**move(world), "url": world.a.url})
+    newer = await world.a.peer()
+    login = await newer.next("login")
+    if not is_welcomed:
+        await older.close(codes.REPLACED.number)
+    await newer.welcome(stands(login["subscriptions"][0], S, "0"), login=login)
+    if is_welcomed:
+        await older.close(codes.REPLACED.number)
+    await newer.done("confirm")
+    await newer.send(notification(S, "0", "1"))
+    assert await world.client.items(1) == [("1", "1")]
+    assert world.a.connections == 2
+
+
 @story
 async def test_when_both_ends_of_a_move_die_the_client_comes_back(world: World) -> None:
     source = await world.subscribed()

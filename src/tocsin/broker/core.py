@@ -22,7 +22,7 @@ from tocsin.broker.users import User, Users
 from tocsin.clock import Clock, SystemClock
 from tocsin.config import Broker
 from tocsin.errors import LimitExceeded, Unavailable
-from tocsin.protocol.codes import GOING_AWAY, SILENT, Code
+from tocsin.protocol.codes import GOING_AWAY, REPLACED, Code
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class Core:
                 raise Unavailable("the broker is stopping and takes nobody new")
             held = self.users.get(name)
             for left_behind in [s for s in held.sessions if s.id == session.id] if held else ():
-                left_behind.outlet.end(SILENT)  # the same client, on a connection that it has lost
+                left_behind.outlet.end(REPLACED)  # lost by the same client, which does not hear it, or another program
             if held is not None and len(held.sessions) >= self.settings.max_user_connections:
                 raise LimitExceeded("connections of one user", self.settings.max_user_connections)
             user = self.users.enter(name, admitted.version)

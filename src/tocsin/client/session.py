@@ -50,7 +50,7 @@ def connect(
     ``token`` is a text, or a function (async or not) that gives one whenever one is needed; with a
     function it is renewed without a new connection. ``user`` is needed where the token does not name it.
     ``positions`` are those of an earlier session, to go on where it stopped. ``tap`` hears every message.
-    ``session`` is a name of its own: of two programs with one name, each would end the other's connection.
+    ``session`` is a name of its own: of two programs with one name, the later one ends the other's session.
     """
     chosen = settings or Client()
     where = (coordinator or chosen.coordinator or None, broker or chosen.broker or None)

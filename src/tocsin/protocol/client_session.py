@@ -372,10 +372,11 @@ class ClientSession:
             self._coming = None
         else:
             return
+        is_ours = code == codes.REPLACED.number and self._coming is not None  # our own other link may be the newer one
         if self._is_closing:
             if self._current is None:
                 self._end(self._not_forgotten("the connection broke"))
-        elif self._current is None and not self._may_come_back(link, code):
+        elif self._current is None and not is_ours and not self._may_come_back(link, code):
             self._end(SessionEnded(code, _detail(link, code, reason)))
         elif self._current is None and self._coming is None:
             self._lost(now, link, code, reason)

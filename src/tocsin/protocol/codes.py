@@ -33,10 +33,11 @@ BAD_MESSAGE = Code(4401, "bad-message", "a message that is not one of the protoc
 TOO_BIG = Code(4402, "too-big", "a message larger than allowed, by the broker or by the client itself")
 LOGIN_FIRST = Code(4404, "login-first", "the first message was not a login, or came too late")
 LOGGED_OUT = Code(4405, "logged-out", "the client said logout")
+REPLACED = Code(4406, "replaced", "another connection logged in under this session's name")
 
 ALL = (
     GOING_AWAY, SLOW, SILENT, INTERNAL, CROWDED, MOVED, RELEASED, BAD_TOKEN, BAD_MESSAGE, TOO_BIG,
-    LOGIN_FIRST, LOGGED_OUT,
+    LOGIN_FIRST, LOGGED_OUT, REPLACED,
 )  # fmt: skip
 
 

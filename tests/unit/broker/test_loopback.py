@@ -11,7 +11,7 @@ from websockets.frames import Frame, Opcode
 from broker_world import SECRET, closed, eventually, place, run, token_of, topic, world
 from tocsin.broker import standing
 from tocsin.broker.ports import Page
-from tocsin.protocol.codes import BAD_MESSAGE, GOING_AWAY
+from tocsin.protocol.codes import BAD_MESSAGE, GOING_AWAY, REPLACED, comes_back
 from tocsin.protocol.coordination import BrokerInfo, Placement
 from tocsin.protocol.messages import (
     Accepted,
@@ -659,6 +659,19 @@ def test_a_login_that_names_two_targets_by_one_id_is_refused():
             assert (refused.request, refused.code) == (1, "bad-argument")
             assert await closed(ann) == 4401
             assert not w.core.users
+
+    run(scenario)
+
+
+def test_of_two_connections_with_one_session_name_the_older_one_stops():
+    async def scenario():
+        async with world() as w, w.client() as one, w.client() as other, w.client() as another:
+            assert isinstance(await one.ask(Login(1, token_of("ann"), session="mine")), Welcome)
+            assert isinstance(await another.ask(Login(1, token_of("ann"), session="theirs")), Welcome)
+            assert isinstance(await other.ask(Login(1, token_of("ann"), session="mine")), Welcome)
+            assert await closed(one) == REPLACED.number
+            assert [s.id for s in w.core.users["ann"].sessions] == ["theirs", "mine"]
+            assert not comes_back(REPLACED.number)
 
     run(scenario)
 

@@ -38,6 +38,7 @@ const ABNORMAL = 1006;
 const BAD_TOKEN = 4400;
 const BAD_MESSAGE = 4401;
 const TOO_BIG = 4402;
+const REPLACED = 4406;
 const SILENT = 4002;
 const MAX_HOLES = 10_000;
 const MAX_POSITION = 64;
@@ -734,9 +735,10 @@ class Session {
     else if (link === this.#coming) this.#coming = null;
     else return;
     const detail = link.problem?.detail ?? (reason || `the connection to ${link.url} broke`);
+    const isOurs = code === REPLACED && this.#coming !== null; // our own other link may be the newer one
     if (this.#isClosing && this.#current) return;
     if (this.#isClosing) this.#end(this.#notForgotten("the connection broke"));
-    else if (!this.#current && !this.#mayComeBack(link, code)) this.#end(new TocsinError("session-ended", detail, { number: code }));
+    else if (!this.#current && !isOurs && !this.#mayComeBack(link, code)) this.#end(new TocsinError("session-ended", detail, { number: code }));
     else if (!this.#current && !this.#coming) this.#lost(link, code, detail);
     else if (this.#coming?.phase === "confirming") this.#promote(this.#coming);
   }
