@@ -3,7 +3,8 @@
 Rules kept here:
 
 * Nothing that a client asks waits for a coordinator that is known to be away: placements are then unknown, and
-  what is to be kept durably is noted and handed in with the next report that is answered.
+  what is to be kept durably is noted and handed in with the next report that is answered. A broker that stops tries
+  for a while to hand it in, and says what it could not.
 * What is told of one subscription arrives in its order: nothing newer overtakes what is noted, or under way. What the
   coordinator is asked about one, it answers after all of that.
 * Changes of holdings and rates are told once; after a report that failed, the next one is full.
@@ -72,6 +73,7 @@ class CoordinationOptions:
     location: tuple[float, float] | None = None
     capacity: float | None = None
     drain_s: float | None = None  # how long a stopping broker waits for its users to leave
+    hand_in_s: float = 5.0  # how long it tries then to tell what it noted
 
 
 class Coordination:
@@ -107,13 +109,15 @@ class Coordination:
         self._tasks.spawn(self._reporting(residents))
         self._tasks.spawn(self._obeying(self._obeys))
 
-    async def stop(self) -> None:
+    async def stop(self, is_hurried: asyncio.Event | None = None) -> None:
+        """Report once more. Where that fails and something is noted, it is tried again, unless it ``is_hurried``."""
         await self._tasks.stop()
-        if self._residents is not None and not self._is_away:
-            try:
-                await self._report(self._residents)
-            except TocsinError as problem:
-                log.warning("the last report was not taken: %s", problem)
+        if self._residents is not None and not (self._is_away and self._noted.is_empty):
+            tried = self._tasks.spawn(self._report_last(self._residents))
+            hurried = self._tasks.spawn(_when(is_hurried or asyncio.Event()))
+            await asyncio.wait({tried, hurried}, timeout=self._options.hand_in_s, return_when="FIRST_COMPLETED")
+            await self._tasks.stop()
+        self._tell_loss()
         self._went_away()  # nobody waits for another
         await self._client.close()
 
@@ -247,8 +251,8 @@ class Coordination:
         self._is_full = True
         self._registered.set()
 
-    async def _report(self, residents: Residents) -> None:
-        """Tell what changed, or everything; what the coordinator did not take is told again."""
+    async def _report(self, residents: Residents) -> bool:
+        """Tell what changed, or everything; what the coordinator did not take is told again. Whether it took all."""
         is_full, self._is_full = self._is_full, False
         holdings, rates = list(residents.holdings(is_full=is_full)), residents.rates(is_full=is_full)
         report = self._noted.report(
@@ -257,7 +261,8 @@ class Coordination:
         )  # fmt: skip
         for piece in pieces(report, self._options.report_bytes):
             if not await self._hand_in(piece):
-                return
+                return False
+        return True
 
     async def _hand_in(self, report: Report) -> bool:
         """Whether the coordinator has taken it."""
@@ -278,6 +283,30 @@ class Coordination:
             self._registered.clear()
         self._wake()
         return answer.is_known
+
+    async def _report_last(self, residents: Residents) -> None:
+        backoff = self._backoff()
+        while not await self._is_told(residents):
+            await backoff.pause()
+
+    async def _is_told(self, residents: Residents) -> bool:
+        """Whether a stopping broker is through: the coordinator has its report, or lacks nothing that it would keep."""
+        try:
+            if not self._registered.is_set():
+                await self._register()
+            return await self._report(residents)
+        except TocsinError as problem:
+            if self._noted.is_empty:
+                log.warning("the last report was not taken: %s", problem)
+            return self._noted.is_empty
+
+    def _tell_loss(self) -> None:
+        if not self._noted.is_empty:
+            log.error(
+                "the coordinator was away, and could not be told of %d subscriptions that were made or ended, nor how "
+                "far %d are acknowledged; clients that come back bring their own",
+                len(self._noted.kept), len(self._noted.acknowledged),
+            )  # fmt: skip
 
     async def _until_due(self) -> None:
         if self._registered.is_set():
@@ -341,3 +370,7 @@ class Coordination:
 
     def _backoff(self) -> Backoff:
         return Backoff(self._options.backoff_min_s, self._options.backoff_max_s)
+
+
+async def _when(event: asyncio.Event) -> None:
+    await event.wait()

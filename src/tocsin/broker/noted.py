@@ -55,6 +55,11 @@ class Noted:
             admitted=list(self.admitted),
         )
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is noted that outlives this broker; the rest is about who is held here, and how."""
+        return not self.kept and not self.acknowledged
+
     def acknowledge(self, told: Acknowledged) -> None:
         """What takes the place of a step back is one itself: the coordinator has not heard of that one yet."""
         key = (told.user, told.id)

@@ -53,10 +53,10 @@ async def serve(config: Config) -> None:
         sources.topics.leave()
         await server.drain(residents, is_hurried)
         await _handed_over(sources, config.upstream.settle, is_hurried)
+        await server.stop()
+        await sources.stop(is_hurried)
 
     await until_signal(end)
-    await server.stop()
-    await sources.stop()
 
 
 async def _handed_over(sources: Sources, within_s: float, is_hurried: asyncio.Event) -> None:

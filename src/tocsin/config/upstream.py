@@ -32,6 +32,12 @@ class Upstream:
         "`coordinator.max_body_bytes`.",
         high="1 GB",
     )
+    hand_in: Seconds = duration(
+        "5s",
+        "How long a stopping broker tries, where the coordinator is away, to tell it what was noted meanwhile.",
+        low="100ms",
+        high="10m",
+    )
     pull_wait: Seconds = duration(
         "20s", "How long a request for results or instructions waits for some to come.", low="0s", high="30s"
     )

@@ -52,6 +52,7 @@ class Coordinator(httpx.AsyncBaseTransport):
 
     def __init__(self) -> None:
         self.is_away, self.is_known, self.was_given_up = False, True, False
+        self.tried = 0  # while it was away
         self.registrations: list[Registration] = []
         self.reports: list[Report] = []
         self.kept: list[Sequence[Kept]] = []
@@ -64,6 +65,7 @@ class Coordinator(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         await asyncio.sleep(0.001)
         if self.is_away:
+            self.tried += 1
             raise httpx.ConnectError("away")
         body, path = await request.aread(), request.url.path
         if len(body) > MAX_BODY_BYTES:
@@ -165,17 +167,22 @@ def run(story: Coroutine[Any, Any, None]) -> None:
 
 @asynccontextmanager
 async def linked(
-    coordinator: Coordinator, report_bytes: int = REPORT_BYTES
+    coordinator: Coordinator,
+    report_bytes: int = REPORT_BYTES,
+    hand_in_s: float = 0.1,
+    is_hurried: asyncio.Event | None = None,
 ) -> AsyncIterator[tuple[Coordination, House]]:
     house = House()
     client = CoordinatorClient("http://coordinator", "a", lambda: "token", 1.0, 4, coordinator)
-    options = CoordinationOptions("life-1", 0.05, 0.005, 0.02, KEEP_BYTES, report_bytes, (1.0, 2.0), drain_s=20.0)
+    options = CoordinationOptions(
+        "life-1", 0.05, 0.005, 0.02, KEEP_BYTES, report_bytes, (1.0, 2.0), drain_s=20.0, hand_in_s=hand_in_s
+    )
     link = Coordination(client, lambda: ME, house, options)
     link.start(house)
     try:
         yield link, house
     finally:
-        await link.stop()
+        await link.stop(is_hurried)
 
 
 async def until(is_so: Callable[[], object]) -> None:
@@ -579,6 +586,53 @@ def test_a_drain_is_told_at_once() -> None:
             link.drained()
             await until(lambda: coordinator.reports[-1].is_draining)
             assert 0 < (coordinator.reports[-1].leaves_in_s or 0) <= 20
+
+    run(story())
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["the same life", "another life of the coordinator"])
+def test_a_broker_that_stops_hands_in_what_it_noted_when_the_coordinator_is_back(is_known: bool) -> None:
+    async def story() -> None:
+        coordinator = Coordinator()
+        async with linked(coordinator, hand_in_s=20.0) as (link, _):
+            await until(lambda: coordinator.reports)
+            coordinator.is_away = True
+            await until(lambda: link.is_away)
+            await link.keep("ann", NEWS)
+            await link.drop("bob", "s")
+            link.acknowledged("cem", "s", "p9")
+            coordinator.reports.clear()
+            tried = coordinator.tried
+
+            async def come_back() -> None:
+                await until(lambda: coordinator.tried > tried + 2)
+                coordinator.is_away, coordinator.is_known = False, is_known
+
+            back = asyncio.create_task(come_back())
+        await back
+        assert coordinator.words == [Kept("ann", "s", NEWS), Kept("bob", "s")]
+        assert [(a.user, a.position) for a in coordinator.reports[-1].acknowledged] == [("cem", "p9")]
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("hand_in_s", "is_hurried"), [(0.1, False), (3600.0, True)], ids=["in its time", "at a second signal"]
+)
+def test_a_broker_that_cannot_hand_in_what_it_noted_says_how_much(
+    caplog: pytest.LogCaptureFixture, hand_in_s: float, is_hurried: bool
+) -> None:
+    async def story() -> None:
+        coordinator, hurried = Coordinator(), asyncio.Event()
+        coordinator.is_away = True
+        async with linked(coordinator, hand_in_s=hand_in_s, is_hurried=hurried) as (link, _):
+            await asyncio.gather(*(link.keep(f"u{n}", NEWS) for n in range(3)))
+            link.acknowledged("ann", "s", "p9")
+            if is_hurried:
+                hurried.set()
+        (told,) = [r.getMessage() for r in caplog.records if r.levelname == "ERROR"]
+        assert "3 subscriptions" in told
+        assert "1 are acknowledged" in told
 
     run(story())
 

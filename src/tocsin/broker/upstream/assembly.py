@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Sequence
@@ -71,9 +72,10 @@ class Sources:
         else:
             self.topics.set_topology([self.me()])
 
-    async def stop(self) -> None:
+    async def stop(self, is_hurried: asyncio.Event | None = None) -> None:
+        """``is_hurried`` where nobody waits for the coordinator to take what was noted."""
         if isinstance(self.directory, Coordination):
-            await self.directory.stop()
+            await self.directory.stop(is_hurried)
         await self.topics.stop()
         if isinstance(self.records, RecordForwarder):
             await self.records.stop()
@@ -129,7 +131,7 @@ class Sources:
         options = CoordinationOptions(
             self._incarnation, upstream.pull_wait, upstream.backoff_min, upstream.backoff_max, upstream.keep_batch,
             upstream.report_batch, _location(broker.location), float(broker.capacity) if broker.capacity else None,
-            broker.drain_timeout,
+            broker.drain_timeout, upstream.hand_in,
         )  # fmt: skip
         return Coordination(client, self.me, self, options)
 
