@@ -4,7 +4,7 @@ Rules kept here:
 
 * Nothing that a client asks waits for a coordinator that is known to be away: placements are then unknown, and
   what is to be kept durably is noted and handed in with the next report that is answered. A broker that stops tries
-  for a while to hand it in, and says what it could not.
+  for a while to hand it in, and says what it could not. What cannot be noted any more is refused.
 * What is told of one subscription arrives in its order: nothing newer overtakes what is noted, or under way. What the
   coordinator is asked about one, it answers after all of that.
 * Changes of holdings and rates are told once; after a report that failed, the next one is full.
@@ -70,6 +70,7 @@ class CoordinationOptions:
     backoff_max_s: float
     keep_bytes: int
     report_bytes: int
+    noted_bytes: int
     location: tuple[float, float] | None = None
     capacity: float | None = None
     drain_s: float | None = None  # how long a stopping broker waits for its users to leave
@@ -89,9 +90,9 @@ class Coordination:
         self._client, self._me, self._followers, self._options = client, me, followers, options
         self._residents: Residents | None = None
         self._obeys: Obeying | None = None
-        self._noted = Noted()
+        self._noted = Noted(options.noted_bytes)
         self._is_away, self._is_full, self._is_draining = True, True, False
-        self._is_told_away = False  # in the log
+        self._is_told_away = self._is_told_full = False  # in the log
         self._leaves_at: float | None = None
         self._interval_s = 1.0
         self._urgent, self._registered = asyncio.Event(), asyncio.Event()
@@ -193,13 +194,22 @@ class Coordination:
         async with self._words.passed(key):
             await self._until_taken(key)
             if self._is_away:
-                self._noted.kept[key] = kept
+                self._note(kept)
                 return
             try:
                 await self._keeper.tell(kept)
             except Unavailable:
                 self._went_away()
-                self._noted.kept[key] = kept
+                self._note(kept)
+
+    def _note(self, kept: Kept) -> None:
+        """Unavailable where there is no room: what a client is told to stand, or to have ended, is noted."""
+        if self._noted.keep(kept):
+            return
+        if not self._is_told_full:
+            log.warning("no more is noted for the coordinator: %d bytes are (upstream.noted)", self._noted.kept_bytes)
+        self._is_told_full = True
+        raise Unavailable("the coordinator is away, and no more can be noted for it")
 
     async def _until_taken(self, key: Key) -> None:
         """Returns when nothing older is noted that the coordinator, which is there, could be told after this."""
@@ -275,7 +285,7 @@ class Coordination:
         except BaseException:
             self._is_full = True
             raise
-        self._is_away = self._is_told_away = False
+        self._is_away = self._is_told_away = self._is_told_full = False
         if answer.is_known:
             self._noted.taken(report)
         else:

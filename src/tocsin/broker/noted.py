@@ -3,6 +3,10 @@
 A report carries everything that is noted, in pieces where it is long; what a piece carried is forgotten when it is
 answered, unless it was noted anew meanwhile. What is noted again for the same subscription replaces what was noted
 before.
+
+Subscriptions made and ended are noted up to a bound; what was noted is never dropped for it. An end is noted though
+this broker never told of the subscription: another, or an earlier life, may have, or the answer to a report was lost.
+The rest is bounded by who and what is held here: an acknowledgement goes when its subscription ends.
 """
 
 from __future__ import annotations
@@ -23,6 +27,8 @@ _PARTS = ("admitted", "kept", "acknowledged", "outcomes", "arrivals", "holdings"
 
 @dataclass(slots=True)
 class Noted:
+    max_bytes: int  # of what is kept or ended, as JSON
+    kept_bytes: int = 0
     kept: dict[Key, Kept] = field(default_factory=dict)
     acknowledged: dict[Key, Acknowledged] = field(default_factory=dict)
     outcomes: dict[int, Outcome] = field(default_factory=dict)
@@ -60,17 +66,32 @@ class Noted:
         """Whether nothing is noted that outlives this broker; the rest is about who is held here, and how."""
         return not self.kept and not self.acknowledged
 
+    def keep(self, kept: Kept) -> bool:
+        """Note a subscription made or ended, unless there is no room. In the place of a longer word there always is."""
+        key = (kept.user, kept.id)
+        more = _size(kept) - _size(self.kept.get(key))
+        if more > 0 and self.kept_bytes + more > self.max_bytes:
+            return False
+        self.kept[key] = kept
+        self.kept_bytes += more
+        if kept.wanted is None and not self._is_back(key):  # a step back counts for whoever asks for it again
+            self.acknowledged.pop(key, None)
+        return True
+
     def acknowledge(self, told: Acknowledged) -> None:
         """What takes the place of a step back is one itself: the coordinator has not heard of that one yet."""
         key = (told.user, told.id)
-        before = self.acknowledged.get(key)
-        is_back = told.is_back or (before is not None and before.is_back)
-        self.acknowledged[key] = msgspec.structs.replace(told, is_back=is_back)
+        self.acknowledged[key] = msgspec.structs.replace(told, is_back=told.is_back or self._is_back(key))
+
+    def _is_back(self, key: Key) -> bool:
+        noted = self.acknowledged.get(key)
+        return noted is not None and noted.is_back
 
     def taken(self, report: Report) -> None:
         """The coordinator has what ``report`` told."""
         for kept in report.kept:
-            _forget(self.kept, (kept.user, kept.id), kept)
+            if _forget(self.kept, (kept.user, kept.id), kept):
+                self.kept_bytes -= _size(kept)
         for acknowledged in report.acknowledged:
             _forget(self.acknowledged, (acknowledged.user, acknowledged.id), acknowledged)
         for outcome in report.outcomes:
@@ -81,9 +102,16 @@ class Noted:
             self.admitted.pop(user, None)
 
 
-def _forget(noted: dict[K, V], key: K, told: V) -> None:
-    if noted.get(key) is told:
-        del noted[key]
+def _forget(noted: dict[K, V], key: K, told: V) -> bool:
+    """Whether it was the last word."""
+    if noted.get(key) is not told:
+        return False
+    del noted[key]
+    return True
+
+
+def _size(kept: Kept | None) -> int:
+    return 0 if kept is None else len(msgspec.json.encode(kept))
 
 
 def pieces(report: Report, piece_bytes: int) -> Iterator[Report]:

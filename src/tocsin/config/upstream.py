@@ -32,6 +32,13 @@ class Upstream:
         "`coordinator.max_body_bytes`.",
         high="1 GB",
     )
+    noted: Bytes = size(
+        "64 MB",
+        "Bytes of subscriptions made or ended that a broker notes while the coordinator is away, some 200 for each; "
+        "beyond it, further ones are refused as `unavailable`.",
+        low="1 kB",
+        high="10 GB",
+    )
     hand_in: Seconds = duration(
         "5s",
         "How long a stopping broker tries, where the coordinator is away, to tell it what was noted meanwhile.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import httpx
@@ -14,8 +14,10 @@ import pytest
 
 from tocsin.broker.coordination import Coordination, CoordinationOptions
 from tocsin.broker.coordinator_client import CoordinatorClient
+from tocsin.broker.noted import Noted
 from tocsin.errors import BadArgument, TocsinError, Unavailable
 from tocsin.protocol.coordination import (
+    Acknowledged,
     Adopt,
     BrokerInfo,
     Holding,
@@ -43,6 +45,7 @@ ME = BrokerInfo("a", "http://a")
 GOING = BrokerInfo("going", "http://going")
 KEEP_BYTES = 20_000
 REPORT_BYTES = 4_000_000
+NOTED_BYTES = 64_000_000
 MAX_BODY_BYTES = 16_000_000  # a coordinator's, unless it is configured
 NEWS = Wanted("s", TopicTarget("news"), "p")
 
@@ -170,13 +173,15 @@ async def linked(
     coordinator: Coordinator,
     report_bytes: int = REPORT_BYTES,
     hand_in_s: float = 0.1,
+    noted_bytes: int = NOTED_BYTES,
     is_hurried: asyncio.Event | None = None,
 ) -> AsyncIterator[tuple[Coordination, House]]:
     house = House()
     client = CoordinatorClient("http://coordinator", "a", lambda: "token", 1.0, 4, coordinator)
     options = CoordinationOptions(
-        "life-1", 0.05, 0.005, 0.02, KEEP_BYTES, report_bytes, (1.0, 2.0), drain_s=20.0, hand_in_s=hand_in_s
-    )
+        "life-1", 0.05, 0.005, 0.02, KEEP_BYTES, report_bytes, noted_bytes, (1.0, 2.0),
+        drain_s=20.0, hand_in_s=hand_in_s,
+    )  # fmt: skip
     link = Coordination(client, lambda: ME, house, options)
     link.start(house)
     try:
@@ -586,6 +591,53 @@ def test_a_drain_is_told_at_once() -> None:
             link.drained()
             await until(lambda: coordinator.reports[-1].is_draining)
             assert 0 < (coordinator.reports[-1].leaves_in_s or 0) <= 20
+
+    run(story())
+
+
+def test_what_cannot_be_noted_is_refused_and_nothing_that_was_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        coordinator = Coordinator()
+        coordinator.is_away = True
+        async with linked(coordinator, noted_bytes=3_000) as (link, _):
+            noted = []
+            for user in [f"u{n}" for n in range(1000)]:
+                with suppress(Unavailable):
+                    await link.keep(user, NEWS)
+                    noted.append(user)
+            assert 10 < len(noted) < 100
+            with pytest.raises(Unavailable, match="noted"):
+                await link.drop("zoe", "s" * 200)
+            for user in noted:  # in the place of what is noted
+                await link.keep(user, NEWS)
+            await link.drop(noted[0], "s")
+            link.acknowledged(noted[1], "s", "p9")
+            coordinator.is_away = False
+            await until(lambda: coordinator.words)
+            assert coordinator.words == [Kept(noted[0], "s"), *(Kept(user, "s", NEWS) for user in noted[1:])]
+            assert coordinator.reports[0].acknowledged[0].position == "p9"
+            await link.keep("zoe", NEWS)
+            coordinator.is_away = True
+            await until(lambda: link.is_away)
+            await link.keep("zoe", NEWS)  # there is room again
+            assert [r.getMessage().count("no more is noted") for r in caplog.records].count(1) == 1
+
+    run(story())
+
+
+def test_one_who_makes_and_ends_ever_new_ids_fills_no_more_than_the_bound() -> None:
+    async def story() -> None:
+        noted = Noted(10_000)
+        for n in range(1_000):
+            if noted.keep(Kept("ann", f"s{n}", NEWS)):
+                noted.acknowledge(Acknowledged("ann", f"s{n}", "p9"))
+                assert noted.keep(Kept("ann", f"s{n}"))
+        assert sum(len(msgspec.json.encode(kept)) for kept in noted.kept.values()) == noted.kept_bytes <= 10_000
+        assert not noted.acknowledged
+        report = noted.report("life-1", Load(), [], {}, is_full=True, is_draining=False)
+        noted.keep(again := Kept("ann", "s0", NEWS))
+        noted.taken(report)
+        assert (list(noted.kept.values()), noted.kept_bytes) == ([again], len(msgspec.json.encode(again)))
 
     run(story())
 

@@ -130,8 +130,8 @@ class Sources:
         )
         options = CoordinationOptions(
             self._incarnation, upstream.pull_wait, upstream.backoff_min, upstream.backoff_max, upstream.keep_batch,
-            upstream.report_batch, _location(broker.location), float(broker.capacity) if broker.capacity else None,
-            broker.drain_timeout, upstream.hand_in,
+            upstream.report_batch, upstream.noted, _location(broker.location),
+            float(broker.capacity) if broker.capacity else None, broker.drain_timeout, upstream.hand_in,
         )  # fmt: skip
         return Coordination(client, self.me, self, options)
 
