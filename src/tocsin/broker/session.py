@@ -337,8 +337,7 @@ class Session:
 
     async def _logout(self, message: Logout) -> None:
         if message.forget:
-            user = self._known
-            await self.core.subscribing.unsubscribe(user, {*user.subscriptions, *user.making}, self)
+            await self.core.subscribing.forget(self._known, self)
         self._outlet.say(Done(message.request))
         self._outlet.end(LOGGED_OUT)
 

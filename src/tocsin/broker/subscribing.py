@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tocsin.broker.holding import Holding
@@ -82,6 +82,31 @@ class Subscribing:
             making.is_ended = True
         taken = [(id, self._taken(user, id, Ended(id, "unsubscribed", reason), by)) for id in names]
         await self._tasks.finish(self._end_all(user, taken))
+
+    async def forget(self, user: User, by: Session) -> None:
+        """End all that the user holds, wherever: who holds it elsewhere hears of it from the coordinator.
+
+        What is kept and not held here is the coordinator's to tell. Unavailable where it cannot; then what is held here
+        has ended, as it would one by one.
+        """
+        await self._tasks.finish(self._forget(user, by))
+
+    async def _forget(self, user: User, by: Session) -> None:
+        kept, problem = await self._kept_elsewhere(user)
+        await self.unsubscribe(user, {*user.subscriptions, *user.making, *kept}, by)
+        if problem is not None:
+            raise problem
+
+    async def _kept_elsewhere(self, user: User) -> tuple[Collection[str], TocsinError | None]:
+        """What the coordinator keeps for the user, after all that was told of it here; why where that is not known."""
+        if user.is_peer:
+            return (), None
+        try:
+            return await self._directory.kept_of(user.name, {*user.subscriptions, *user.making}), None
+        except NotFound:
+            return (), None
+        except TocsinError as problem:
+            return (), problem
 
     def end_stream(self, stream: Stream, code: str, detail: str) -> None:
         """End every subscription that ``stream`` serves, those of offline users too, and tell whoever is online."""

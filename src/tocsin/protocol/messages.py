@@ -126,7 +126,10 @@ class Ping(_Message, frozen=True, tag="ping"):
 
 
 class Logout(_Message, frozen=True, tag="logout"):
-    """Leave. Subscriptions stay, for the user to come back to, unless ``forget``."""
+    """Leave. Subscriptions stay, for the user to come back to, unless ``forget``: then all of the user's end, those
+    that other brokers hold too. It fails as ``unavailable`` where the coordinator cannot tell which these are; what
+    this broker held has ended then, and the client may say it again.
+    """
 
     request: int
     forget: bool = False

@@ -503,6 +503,36 @@ def test_logout_can_forget():
     run(scenario)
 
 
+def test_who_is_forgotten_loses_what_is_kept_and_not_held_here_too():
+    async def scenario():
+        async with world() as w, w.client() as ann:
+            await ann.login("ann", topic("a"))
+            w.directory.kept["ann", "elsewhere"] = w.directory.kept["bob", "b"] = topic("elsewhere")
+            assert isinstance(await ann.ask(Logout(2, forget=True)), Done)
+            assert await closed(ann) == 4405
+            assert list(w.directory.kept) == [("bob", "b")]
+            assert w.directory.asked == [("ann", ("a",))]
+
+    run(scenario)
+
+
+def test_who_cannot_be_forgotten_everywhere_is_told_so_and_is_here():
+    async def scenario():
+        async with world() as w, w.client() as ann:
+            await ann.login("ann", topic("a"), topic("b"))
+            w.directory.kept["ann", "elsewhere"] = topic("elsewhere")
+            w.directory.is_away = True
+            refused = await ann.ask(Logout(2, forget=True))
+            assert (type(refused), refused.code) == (Failed, "unavailable")
+            assert list(w.directory.kept) == [("ann", "elsewhere")]
+            await eventually(lambda: sorted(w.topics.detached) == ["a", "b"])
+            w.directory.is_away = False
+            assert isinstance(await ann.ask(Logout(3, forget=True)), Done)
+            assert not w.directory.kept
+
+    run(scenario)
+
+
 def test_who_asks_to_be_forgotten_need_not_wait_for_it():
     async def scenario():
         async with world() as w:
