@@ -372,11 +372,10 @@ class ClientSession:
             self._coming = None
         else:
             return
-        is_ours = code == codes.REPLACED.number and self._coming is not None  # our own other link may be the newer one
         if self._is_closing:
             if self._current is None:
                 self._end(self._not_forgotten("the connection broke"))
-        elif self._current is None and not is_ours and not self._may_come_back(link, code):
+        elif self._current is None and not self._may_come_back(link, code):
             self._end(SessionEnded(code, _detail(link, code, reason)))
         elif self._current is None and self._coming is None:
             self._lost(now, link, code, reason)
@@ -384,9 +383,13 @@ class ClientSession:
             self._promote(now, self._coming)
 
     def _may_come_back(self, link: Link, code: int) -> bool:
-        """Whether another try may succeed: by the code, or with another token than the one that was refused."""
+        """Whether another try may succeed: by the code, or with another token than the one that was refused.
+
+        Or on the link that is under way: it may be the newer connection itself that replaced this one.
+        """
         has_newer = code == codes.BAD_TOKEN.number and link.newer_token is not None
-        return codes.comes_back(code) or has_newer or self._back.may_renew(code)
+        is_ours = code == codes.REPLACED.number and self._coming is not None
+        return codes.comes_back(code) or has_newer or is_ours or self._back.may_renew(code)
 
     def _lost(self, now: float, link: Link, code: int, reason: str) -> None:
         self.problem = _detail(link, code, reason)

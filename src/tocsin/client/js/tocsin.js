@@ -735,17 +735,21 @@ class Session {
     else if (link === this.#coming) this.#coming = null;
     else return;
     const detail = link.problem?.detail ?? (reason || `the connection to ${link.url} broke`);
-    const isOurs = code === REPLACED && this.#coming !== null; // our own other link may be the newer one
     if (this.#isClosing && this.#current) return;
     if (this.#isClosing) this.#end(this.#notForgotten("the connection broke"));
-    else if (!this.#current && !isOurs && !this.#mayComeBack(link, code)) this.#end(new TocsinError("session-ended", detail, { number: code }));
+    else if (!this.#current && !this.#mayComeBack(link, code)) this.#end(new TocsinError("session-ended", detail, { number: code }));
     else if (!this.#current && !this.#coming) this.#lost(link, code, detail);
     else if (this.#coming?.phase === "confirming") this.#promote(this.#coming);
   }
 
-  /** By the code, or with another token than the one that was refused. */
+  /**
+   * By the code, or with another token than the one that was refused, or on the link that is under way: it may be the
+   * newer connection itself that replaced this one.
+   */
   #mayComeBack(link, code) {
-    return comesBack(code) || (code === BAD_TOKEN && link.newerToken !== null) || this.#mayRenew(code);
+    const hasNewer = code === BAD_TOKEN && link.newerToken !== null;
+    const isOurs = code === REPLACED && this.#coming !== null;
+    return comesBack(code) || hasNewer || isOurs || this.#mayRenew(code);
   }
 
   #lost(link, code, detail) {
