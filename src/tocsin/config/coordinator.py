@@ -21,6 +21,12 @@ class Coordinator:
         pattern=r"(sqlite:///.+|postgres(ql)?://.+)?",
         expected="sqlite:///FILE or postgresql://...",
     )
+    store_wait: Seconds = duration(
+        "5s",
+        "How long a coordinator that starts waits for PostgreSQL to know that the one before it has gone.",
+        low="0s",
+        high="10m",
+    )
     cluster: str = text(
         "",
         "Address of the data cluster, where subscriptions of dead brokers are removed; empty means the one in "

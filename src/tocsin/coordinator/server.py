@@ -48,7 +48,7 @@ def make_service(config: Config, secret: bytes) -> Coordinator:
     settings = config.coordinator
     policy = placement_policy(settings.placement, settings.placement_options)
     check(balancing_of(settings))
-    store = open_store(settings.store, config.data_dir)
+    store = open_store(settings.store, config.data_dir, settings.store_wait)
     tls = trusting("http.ca_file", config.http.ca_file)
     cluster = HttpCluster(_cluster_url(config), lambda broker: _token(secret, broker), settings.cluster_timeout, tls)
     service = Coordinator(

@@ -14,6 +14,7 @@ from tocsin.coordinator.store.base import Store, open_store
 from tocsin.errors import ConfigError, Corrupt, Unavailable
 
 Open = Callable[[], Store]
+PATIENCE_S = 2.0  # until PostgreSQL knows that a connection has gone
 DROPPED = "DROP TABLE IF EXISTS tocsin_coordinator, tocsin_coordinator_schema"
 
 
@@ -32,7 +33,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
     psycopg = pytest.importorskip("psycopg")
     with psycopg.connect(url, autocommit=True) as db:
         db.execute(DROPPED)
-    return lambda: open_store(url, tmp_path)
+    return lambda: open_store(url, tmp_path, PATIENCE_S)
 
 
 def test_an_empty_store_has_no_rows(opened: Open):
@@ -157,7 +158,7 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path: Path, place: str):
     ],
 )
 def test_commits_of_postgresql_are_synchronous(postgres: str, configured: str, used: str, tmp_path: Path):
-    store = open_store(f"{postgres}&options=-c%20synchronous_commit%3D{configured}", tmp_path)
+    store = open_store(f"{postgres}&options=-c%20synchronous_commit%3D{configured}", tmp_path, PATIENCE_S)
     try:
         assert store._db.execute("SHOW synchronous_commit").fetchone() == (used,)  # type: ignore[attr-defined]
     finally:
@@ -166,7 +167,7 @@ def test_commits_of_postgresql_are_synchronous(postgres: str, configured: str, u
 
 def test_a_postgresql_that_cannot_be_read_is_told(postgres: str, tmp_path: Path):
     psycopg = pytest.importorskip("psycopg")
-    store = open_store(postgres, tmp_path)
+    store = open_store(postgres, tmp_path, PATIENCE_S)
     with psycopg.connect(postgres, autocommit=True) as db:
         db.execute(DROPPED)
     with pytest.raises(Unavailable, match="PostgreSQL cannot be read"):
@@ -176,7 +177,7 @@ def test_a_postgresql_that_cannot_be_read_is_told(postgres: str, tmp_path: Path)
 
 def test_a_postgresql_that_cannot_be_prepared_is_told(postgres: str, tmp_path: Path):
     with pytest.raises(Unavailable, match=r"PostgreSQL cannot be used: .*read-only"):
-        open_store(f"{postgres}&options=-c%20default_transaction_read_only%3Don", tmp_path)
+        open_store(f"{postgres}&options=-c%20default_transaction_read_only%3Don", tmp_path, PATIENCE_S)
 
 
 def test_a_url_names_the_file(tmp_path: Path):

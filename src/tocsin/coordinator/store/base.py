@@ -36,8 +36,11 @@ def sorted_out(changes: Iterable[Change]) -> tuple[list[Row], list[tuple[str, st
     return puts, [(change.kind, change.key) for change in found if change.body is None]
 
 
-def open_store(url: str, data_dir: Path) -> Store:
-    """The store at ``url``; the file ``coordinator.db`` in the data directory where it is empty."""
+def open_store(url: str, data_dir: Path, wait_s: float = 0.0) -> Store:
+    """The store at ``url``; the file ``coordinator.db`` in the data directory where it is empty.
+
+    ``wait_s`` is how long a database may take to know that the coordinator before has gone; a file knows it at once.
+    """
     if not url:
         from tocsin.coordinator.store.sqlite import SqliteStore
 
@@ -49,5 +52,5 @@ def open_store(url: str, data_dir: Path) -> Store:
     if url.startswith(("postgresql://", "postgres://")):
         from tocsin.coordinator.store.postgres import PostgresStore
 
-        return PostgresStore(url)
+        return PostgresStore(url, wait_s)
     raise ConfigError(f"coordinator.store: expected sqlite:///FILE or postgresql://..., got {url.partition(':')[0]!r}")

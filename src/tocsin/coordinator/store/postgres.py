@@ -1,5 +1,7 @@
 """Rows in PostgreSQL. An advisory lock, held by the connection, keeps a second coordinator out.
 
+It is waited for: the server may not know yet that a coordinator has died whose place the next one takes.
+
 A commit that returns is durable: where the server is set not to wait for that (``synchronous_commit = off``), it waits
 for us; every other setting is left as it is.
 """
@@ -30,13 +32,16 @@ _PUT = """INSERT INTO tocsin_coordinator (kind, key, body) VALUES (%s, %s, %s)
 class PostgresStore:
     """Used by one thread at a time. A connection that is lost is an error: the lock went with it."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, wait_s: float) -> None:
         try:
             self._db = psycopg.connect(url, autocommit=True, connect_timeout=_CONNECT_S)
         except psycopg.Error as error:
             raise Unavailable(f"PostgreSQL cannot be reached: {_first_line(error)}") from None
         try:
-            self._prepare()
+            self._prepare(wait_s)
+        except psycopg.errors.LockNotAvailable:
+            self._db.close()
+            raise Unavailable("another coordinator uses this database") from None
         except psycopg.Error as error:
             self._db.close()
             raise Unavailable(f"PostgreSQL cannot be used: {_first_line(error)}") from None
@@ -63,11 +68,11 @@ class PostgresStore:
     def close(self) -> None:
         self._db.close()
 
-    def _prepare(self) -> None:
+    def _prepare(self, wait_s: float) -> None:
         self._db.execute(_SYNCHRONOUS)
-        row = self._db.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,)).fetchone()
-        if row is None or not row[0]:
-            raise Unavailable("another coordinator uses this database")
+        self._db.execute("SELECT set_config('lock_timeout', %s, false)", (f"{max(1, round(wait_s * 1000))}ms",))
+        self._db.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
+        self._db.execute("RESET lock_timeout")
         with self._db.transaction():
             self._db.execute(_CREATE)
             found = self._db.execute("SELECT version FROM tocsin_coordinator_schema").fetchone()
