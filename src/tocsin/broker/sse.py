@@ -85,9 +85,8 @@ class EventStream(Outlet):
             self.transport.write(_opening(self._cors) + f"retry: {retry_ms}\n\n".encode())
             for follow in self.session.follows.values():
                 self._positions[follow.stream.name] = follow.sent
-        if isinstance(
-            message, Gap
-        ):  # it leads back: where the client stood is no place of the stream, to be taken or told
+        if isinstance(message, Gap):
+            # it leads back: where the client stood is no place of the stream, to be taken or told
             self._positions.pop(message.stream, None)
         self._control(encoded(message))
         if isinstance(message, Move):

@@ -59,7 +59,7 @@ def test_parquet_without_its_extra_says_how_to_get_it(cluster, tmp_path):
 
 
 def test_a_cluster_without_its_extra_says_how_to_get_it():
-    result = tocsin("cluster", blocked=True)
+    result = tocsin("cluster", "--set=cluster.port=0", blocked=True)
     assert (result.returncode, "pip install 'tocsin[cluster]'" in result.stderr) == (1, True)
 
 
