@@ -753,13 +753,15 @@ async def test_a_token_that_is_shown_while_the_coordinator_refuses_the_old_one_c
     peer = await world.a.peer()
     await resumed(peer)
     await asked
-    world.coordinator.place, world.coordinator.takes_s = 401, 0.3
+    world.coordinator.place = 401
+    world.coordinator.may_answer.clear()
     before = len(world.coordinator.asked)
     await peer.close(codes.MOVED.number)
     while len(world.coordinator.asked) == before:
         await asyncio.sleep(0.01)
-    newer = token(60)
+    newer = token(120)
     await world.client.ask("refresh", token=newer)
+    world.coordinator.may_answer.set()
     assert (await resumed(await world.a.peer()))["token"] == newer
 
 
@@ -1129,11 +1131,13 @@ async def test_the_answer_to_an_earlier_end_does_not_end_the_later_one(world: Wo
 @story
 async def test_what_is_ended_and_subscribed_again_during_a_break_is_ended_first(world: World) -> None:
     """One id, another target: a login that named it would be refused, or would go on with the old one."""
-    peer = await world.subscribed(times_ms={"backoff_min": 200, "backoff_max": 200})
-    peer.abort()
+    await world.subscribed()
+    await world.a.stop()
     ended = asyncio.create_task(world.client.ask("unsubscribe", id="n"))
     weather = {"kind": "topic", "name": "weather"}
     again = asyncio.create_task(world.client.ask("subscribe", id="n", target=weather))
+    await world.client.ask("positions")  # by then both are known
+    await world.a.start()
     peer = await world.a.peer()
     login = await peer.next("login")
     assert not login.get("subscriptions")
@@ -1145,6 +1149,58 @@ async def test_what_is_ended_and_subscribed_again_during_a_break_is_ended_first(
     await peer.send(notification("topic:weather", "5", "6"))
     assert (await world.client.event())["event"] == "over"
     assert await world.client.items(1) == [("6", "6")]
+
+
+@story
+async def test_what_is_ended_and_subscribed_again_before_a_move_is_ended_first_there_too(world: World) -> None:
+    source = await world.subscribed()
+    ended = asyncio.create_task(world.client.ask("unsubscribe", id="n"))
+    await source.next("unsubscribe")
+    again = asyncio.create_task(world.client.ask("subscribe", id="n", target=NEWS))
+    await source.next("subscribe")
+    await source.send({"type": "move", "broker": "b", "url": world.b.url, "ticket": "t"})
+    peer = await world.b.peer()
+    login = await peer.next("login")
+    assert not login.get("subscriptions")
+    await peer.welcome({"id": "n", "target": NEWS, "stream": S, "position": "0"}, login=login)
+    told = [await peer.next() for _ in range(1)]
+    await peer.send({"type": "done", "request": told[0]["request"]})
+    told += [await peer.next(), await peer.next()]
+    assert [message["type"] for message in told] == ["confirm", "unsubscribe", "subscribe"]
+    await peer.send({"type": "done", "request": told[1]["request"]})
+    standing = stands(told[2], S, "7")
+    await peer.send({"type": "subscribed", "request": told[2]["request"], "subscription": standing})
+    await asyncio.gather(ended, again)
+    await peer.send(notification(S, "7", "8"))
+    assert (await world.client.event())["event"] == "over"
+    assert await world.client.items(1) == [("8", "8")]
+
+
+@story
+async def test_an_end_that_cannot_be_done_now_is_said_again(world: World) -> None:
+    peer = await world.subscribed()
+    asked = asyncio.create_task(world.client.ask("unsubscribe", id="n"))
+    for _ in range(2):
+        refused = (await peer.next("unsubscribe"))["request"]
+        await peer.send({"type": "error", "request": refused, "code": "unavailable", "detail": "not now"})
+    await peer.done("unsubscribe")
+    await asked
+
+
+@story
+async def test_an_end_that_cannot_be_done_does_not_end_what_was_subscribed_since(world: World) -> None:
+    peer = await world.subscribed()
+    asked = asyncio.create_task(world.client.ask("unsubscribe", id="n"))
+    refused = (await peer.next("unsubscribe"))["request"]
+    again = asyncio.create_task(world.client.ask("subscribe", id="n", target=NEWS))
+    await peer.subscribed(S, "0")
+    await again
+    await peer.send({"type": "error", "request": refused, "code": "unavailable", "detail": "not now"})
+    with pytest.raises(Refused, match="unavailable"):
+        await asked
+    await peer.send(notification(S, "0", "1"))
+    assert (await world.client.event())["event"] == "over"
+    assert await world.client.items(1) == [("1", "1")]
 
 
 @story
@@ -1195,21 +1251,26 @@ async def test_nothing_is_handed_over_from_close_on(world: World) -> None:
     assert world.client.waiting() == 0
 
 
-@pytest.mark.parametrize("how", ["refused", "broken", "disconnected"])
+@pytest.mark.parametrize("how", ["refused", "broken", "disconnected", "ended", "closed"])
 @story
 async def test_who_is_not_known_to_be_forgotten_is_told(world: World, how: str) -> None:
     peer = await world.subscribed(times_ms={"backoff_min": 5_000, "backoff_max": 5_000})
     if how == "disconnected":
-        peer.abort()
-        await asyncio.sleep(0.1)
+        await world.a.stop()
+    if how == "ended":
+        await peer.close(codes.BAD_TOKEN.number)
+        assert (await world.client.event())["event"] == "stopped"
+    if how == "closed":
+        _, _ = await asyncio.gather(world.client.ask("close"), peer.done("logout"))
     closing = asyncio.create_task(world.client.ask("close", forget=True))
-    if how != "disconnected":
+    if how in ("refused", "broken"):
         logout = await peer.next("logout")
         failure = {"type": "error", "request": logout["request"], "code": "unavailable", "detail": "not now"}
         await peer.send(failure) if how == "refused" else peer.abort()
     with pytest.raises(Refused) as refused:
         await closing
-    assert refused.value.code == ("unavailable" if how == "refused" else "uncertain")
+    codes_told = {"refused": "unavailable", "ended": "session-ended", "closed": "session-ended"}
+    assert refused.value.code == codes_told.get(how, "uncertain")
 
 
 # --- longer than a message may be -----------------------------------------------------------------
@@ -1232,7 +1293,7 @@ async def many(world: World) -> Peer:
 async def named(peer: Peer, **more: Any) -> list[str]:
     """Welcome the client with what its login names."""
     login = await peer.next("login")
-    assert len(json.dumps(login)) <= SHORT + 200  # the spaces are ours
+    assert len(json.dumps(login, separators=(",", ":"))) <= SHORT
     told = [stands(one, f"topic:{one['target']['name']}", one["position"]) for one in login["subscriptions"]]
     await peer.welcome(*told, login=login, max_message_bytes=SHORT, **more)
     return [one["id"] for one in login["subscriptions"]]

@@ -129,11 +129,12 @@ class Broker:
 
 
 class Coordinator:
-    """Places everybody at ``place``; while that is a number, answers with that status. It ``takes_s`` so long."""
+    """Places everybody at ``place``; while that is a number, answers with that status. It does as it ``may_answer``."""
 
     def __init__(self) -> None:
         self.place: str | int = 503
-        self.takes_s = 0.0
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
         self.asked: list[tuple[str, str, Any]] = []  # path, authorization, body
         self.url = ""
 
@@ -147,7 +148,7 @@ class Coordinator:
         fields = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])}
         body = json.loads(await reader.readexactly(int(fields.get("content-length", "0"))))
         self.asked.append((head[0].split(" ")[1], fields.get("authorization", ""), body))
-        await asyncio.sleep(self.takes_s)
+        await self.may_answer.wait()
         status, answer = self._answer()
         data = json.dumps(answer).encode()
         top = f"HTTP/1.1 {status} X\r\nContent-Length: {len(data)}\r\nConnection: close\r\n\r\n"

@@ -1,13 +1,15 @@
 """One subscriber's WebSocket: frames in, messages to the session; frames of the hub out as they are.
 
 Frames that come are parsed by ``websockets``' sans-I/O protocol; those that go are made by ``text_frame``.
-A connection has no task and no timer of its own: the wheel looks at it when it is due. What it costs is
-bounded: a message by ``max_message_bytes``, frames a second by ``max_messages_per_s``, requests under way by
-``max_requests``.
+A connection has no task of its own, and a timer only while it sends too fast: the wheel looks at it when it is due.
+What it costs is bounded: a message by ``max_message_bytes``, frames a second by ``max_messages_per_s``, requests under
+way by ``max_requests``, what was read and is not parsed yet by one read of its socket.
 
 Who sends faster than that is read more slowly, and not closed: a client cannot know how much of what it sent waits
 in the network, or in a broker that was busy, and would be punished for our pause. What is not read stays with the
-client, whose socket takes no more.
+client, whose socket takes no more. That is not its silence. A long read is parsed by parts, others in between.
+
+After the end only the answer to our close counts. Who goes on sending instead, more than a part, is not read any more.
 """
 
 from __future__ import annotations
@@ -38,13 +40,14 @@ log = logging.getLogger(__name__)
 _DATA = (Opcode.TEXT, Opcode.BINARY, Opcode.CONT)
 _SHORTEST_FRAME = 6  # bytes of a client's frame: its head and its mask
 _PART = 512  # bytes that are parsed at the least: some frames too many are worth not going by single bytes
+_TURN = 8_000  # bytes that are parsed before others have their turn
 _PAUSE_S = 0.02  # at the least, so that who is slowed down wakes us seldom
 
 
 class Connection(Outlet):
     __slots__ = (
-        "_allowance", "_counted_at", "_descriptor", "_heard_at", "_is_half_closed", "_is_held", "_parser", "_parts",
-        "_unread",
+        "_allowance", "_counted_at", "_descriptor", "_heard_at", "_is_half_closed", "_is_held", "_is_slowed", "_parser",
+        "_parts", "_unread",
     )  # fmt: skip
 
     def __init__(self, core: Core) -> None:
@@ -56,7 +59,8 @@ class Connection(Outlet):
         self._allowance = 2 * core.settings.max_messages_per_s
         self._is_half_closed = False
         self._is_held = False  # as many requests are under way as allowed
-        self._unread: bytes | None = None  # came faster than allowed, and waits to be parsed
+        self._is_slowed = False  # a timer goes on with what came too fast, or is long
+        self._unread: bytes | None = None  # waits to be parsed for one of these reasons
         self.session = Session(core, self)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -98,10 +102,10 @@ class Connection(Outlet):
             return
         self._finish()
         self.core.ended(code)
-        if self._parser.state is OPEN and self._parser.parser_exc is None:
+        if self._parser.state is OPEN and self._parser.parser_exc is None and self._unread is None:
             self._parser.send_close(code.number, code.name)
             self._reply()
-        else:  # the parser has given up and made a close frame of its own; ours says more
+        else:  # the parser has made a close frame of its own, and ours says more; or it will not see the answer
             frame = Frame(Opcode.CLOSE, code.number.to_bytes(2) + code.name.encode())
             self.transport.write(frame.serialize(mask=False))
             self._half_close()
@@ -111,8 +115,9 @@ class Connection(Outlet):
         if self.is_over:
             return self._finished(now)
         deadline, code = self.session.deadline()
-        silent_at = self._heard_at + self.core.settings.idle_timeout
-        if silent_at < deadline and self._unread is None:
+        heard_at = now if self._is_held or self._unread is not None else self._heard_at
+        silent_at = heard_at + self.core.settings.idle_timeout
+        if silent_at < deadline:
             deadline, code = silent_at, SILENT
         if now < deadline:
             return deadline
@@ -124,26 +129,29 @@ class Connection(Outlet):
 
     # --- in -----------------------------------------------------------------------------------------------
 
+    @property
+    def is_behind(self) -> bool:
+        return self._unread is not None
+
     def hold(self, is_held: bool) -> None:
         self._is_held = is_held
+        if self._unread is not None and not is_held:
+            self._go_on()
         self._sort_reading()
 
     def _read(self, data: bytes) -> None:
         """Parse as much as is allowed now; the rest waits."""
-        start = 0
-        while start < len(data):
-            room = self._room()
-            if not room:
-                self._wait(data[start:])
-                return
-            self._parse(data[start : start + room])
-            start += room
+        room = self._room()
+        if room:
+            self._parse(data[:room])
+        if room < len(data):
+            self._wait(data[room:])
 
     def _parse(self, data: bytes) -> None:
         self._parser.receive_data(data)
         for event in self._parser.events_received():
+            self._allowance -= 1
             if isinstance(event, Frame) and not self.is_over:
-                self._allowance -= 1
                 self._received(event)
         problem = self._parser.parser_exc
         if problem is not None and not self.is_over:
@@ -153,22 +161,32 @@ class Connection(Outlet):
 
     def _room(self) -> int:
         """Bytes that hold no more frames than a bucket does, of two seconds' worth and filled at the allowed rate."""
-        if self.session.is_peer or self.is_over:  # then the closing handshake is all that counts
+        if self._is_held:
+            return 0
+        if self.session.is_peer:
             return sys.maxsize
         rate, now = self.core.settings.max_messages_per_s, self.core.now()
         elapsed, self._counted_at = now - self._counted_at, now
-        self._allowance = min(2 * rate, self._allowance + elapsed * rate)
-        return max(_PART, int(self._allowance) * _SHORTEST_FRAME) if self._allowance >= 1 else 0
+        self._allowance = min(max(2 * rate, 1.0), self._allowance + elapsed * rate)
+        return min(_TURN, max(_PART, int(self._allowance) * _SHORTEST_FRAME)) if self._allowance >= 1 else 0
 
     def _wait(self, rest: bytes) -> None:
         self._unread = rest
         self._sort_reading()
-        pause_s = max(_PAUSE_S, (1 - self._allowance) / self.core.settings.max_messages_per_s)
-        asyncio.get_running_loop().call_later(pause_s, self._go_on)
+        if self.is_over:
+            self._half_close()
+        elif not self._is_held and not self._is_slowed:
+            self._is_slowed = True
+            lacks_s = (1 - self._allowance) / self.core.settings.max_messages_per_s
+            asyncio.get_running_loop().call_later(max(_PAUSE_S, lacks_s) if lacks_s > 0 else 0, self._no_longer_slowed)
+
+    def _no_longer_slowed(self) -> None:
+        self._is_slowed = False
+        self._go_on()
 
     def _go_on(self) -> None:
-        rest, self._unread = self._unread, None
-        if rest is not None:
+        if self._unread is not None and not self.is_over:
+            rest, self._unread = self._unread, None
             self._heard_at = self.core.now()
             self._read(rest)
             self._sort_reading()
@@ -218,7 +236,9 @@ class Connection(Outlet):
                 self._control(data)
 
     def _half_close(self) -> None:
-        """No more from us. What still comes is read and dropped, for a reset could overtake the close frame."""
+        """No more from us. The transport stays open for a while, for a reset could overtake the close frame."""
+        if self._is_half_closed:
+            return
         self._is_half_closed = True
         if self.transport.can_write_eof():
             self.transport.write_eof()
@@ -227,7 +247,7 @@ class Connection(Outlet):
 
     def _over(self) -> None:
         if not self.is_over:
-            self.is_over, self._unread = True, None
+            self.is_over, self._is_held = True, False
             self.session.left()
             self._sort_reading()
             self._outbox = None

@@ -114,10 +114,9 @@ class Coordination:
         """Report once more. Where that fails and something is noted, it is tried again, unless it ``is_hurried``."""
         await self._tasks.stop()
         if self._residents is not None and not (self._is_away and self._noted.is_empty):
-            tried = self._tasks.spawn(self._report_last(self._residents))
-            hurried = self._tasks.spawn(_when(is_hurried or asyncio.Event()))
-            await asyncio.wait({tried, hurried}, timeout=self._options.hand_in_s, return_when="FIRST_COMPLETED")
-            await self._tasks.stop()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._options.hand_in_s):
+                    await self._report_last(self._residents, is_hurried or asyncio.Event())
         self._tell_loss()
         self._went_away()  # nobody waits for another
         await self._client.close()
@@ -294,10 +293,13 @@ class Coordination:
         self._wake()
         return answer.is_known
 
-    async def _report_last(self, residents: Residents) -> None:
+    async def _report_last(self, residents: Residents, is_hurried: asyncio.Event) -> None:
         backoff = self._backoff()
-        while not await self._is_told(residents):
-            await backoff.pause()
+        while not await self._is_told(residents) and not is_hurried.is_set():
+            pause = self._tasks.spawn(backoff.pause())
+            hurried = self._tasks.spawn(_when(is_hurried))
+            await asyncio.wait({pause, hurried}, return_when="FIRST_COMPLETED")
+            await self._tasks.stop()
 
     async def _is_told(self, residents: Residents) -> bool:
         """Whether a stopping broker is through: the coordinator has its report, or lacks nothing that it would keep."""
@@ -313,8 +315,8 @@ class Coordination:
     def _tell_loss(self) -> None:
         if not self._noted.is_empty:
             log.error(
-                "the coordinator was away, and could not be told of %d subscriptions that were made or ended, nor how "
-                "far %d are acknowledged; clients that come back bring their own",
+                "the coordinator could not be told of %d subscriptions that were made or ended, nor how far %d are "
+                "acknowledged; clients that come back bring their own",
                 len(self._noted.kept), len(self._noted.acknowledged),
             )  # fmt: skip
 

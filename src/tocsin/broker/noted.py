@@ -6,7 +6,8 @@ before.
 
 Subscriptions made and ended are noted up to a bound; what was noted is never dropped for it. An end is noted though
 this broker never told of the subscription: another, or an earlier life, may have, or the answer to a report was lost.
-The rest is bounded by who and what is held here: an acknowledgement goes when its subscription ends.
+The rest is bounded by who and what is held here, since an acknowledgement goes when its subscription ends; but steps
+back stay.
 """
 
 from __future__ import annotations

@@ -60,6 +60,11 @@ class Outlet(asyncio.Protocol):
     def trust(self) -> None:
         """The peer is a broker, which forwards messages that were held to our limits already."""
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether something was read from the peer that nobody has looked at."""
+        return False
+
     def hold(self, is_held: bool) -> None:
         """Read nothing more from the peer while it ``is_held``."""
 

@@ -128,7 +128,8 @@ class Session:
 
         Whatever changes what is held has to be asked of the other one, what is under way too: it is not answered.
         """
-        if self._requests is None or not self._requests.cancel_ordered():
+        is_idle = self._requests is None or not self._requests.cancel_ordered()
+        if is_idle and not self._outlet.is_behind:
             self._outlet.end(RELEASED)
             return
         self.is_released = True
@@ -177,7 +178,7 @@ class Session:
 
     def _idle(self) -> None:
         self._requests = None
-        if self.is_released:
+        if self.is_released and not self._outlet.is_behind:
             self._outlet.end(RELEASED)
 
     async def _answered(self, carry_out: Callable[[M], Awaitable[None]], message: M) -> None:

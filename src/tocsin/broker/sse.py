@@ -31,7 +31,7 @@ from tocsin.broker.referring import REFERRAL, Visitor
 from tocsin.broker.session import Session
 from tocsin.errors import BadArgument, LimitExceeded, TocsinError
 from tocsin.protocol.codec import encoded, from_broker
-from tocsin.protocol.codes import GOING_AWAY, MOVED, Code
+from tocsin.protocol.codes import GOING_AWAY, MOVED, Code, comes_back
 from tocsin.protocol.messages import FromBroker, Gap, Login, Move, Wanted
 from tocsin.protocol.targets import Target, target_key
 from tocsin.tokens import bearer
@@ -42,18 +42,20 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 _STATUS = {"unauthenticated": 401, "forbidden": 403, "not-found": 404, "limit-exceeded": 429, "unavailable": 503}
 _PLACE_BYTES = 48  # of a stream in an id, beside its name: what kind it is, its numbers, the position
+_LINE_BYTES = 7_000  # of a query, so that the line that asks for it is taken by every server
 _target = msgspec.json.Decoder(Target)
 _positions = msgspec.json.Decoder(dict[str, str])
 
 
 class EventStream(Outlet):
-    __slots__ = ("_cors", "_head", "_is_begun", "_positions", "_spoke_at", "_task", "_visitor")
+    __slots__ = ("_cors", "_head", "_is_begun", "_left", "_positions", "_spoke_at", "_task", "_visitor")
 
     def __init__(self, core: Core, head: Head, visitor: Visitor | None) -> None:
         super().__init__(core)
         self._head, self._visitor = head, visitor
         self._cors: Mapping[str, str] = visitor.cors if visitor else {}
-        self._positions: dict[str, str] = {}
+        self._positions: dict[str, str] = {}  # as the last event's id says them
+        self._left: dict[str, str] = {}  # as they were when nothing waited for the socket
         self._is_begun = False
         self._spoke_at = core.now()
         self._task: asyncio.Task[None] | None = None
@@ -88,6 +90,7 @@ class EventStream(Outlet):
         if isinstance(message, Gap):
             # it leads back: where the client stood is no place of the stream, to be taken or told
             self._positions.pop(message.stream, None)
+            self._left.pop(message.stream, None)
         self._control(encoded(message))
         if isinstance(message, Move):
             self.end(MOVED)
@@ -103,12 +106,17 @@ class EventStream(Outlet):
             return
         if self._is_begun:
             self.transport.write(_event("end", msgspec.json.encode({"code": code.number, "reason": code.name})))
+        else:
+            self._answer(503 if comes_back(code.number) else 409, code.name, code.means, {})
         self._finish()
         self.core.ended(code)
         self.transport.close()
 
     def note_taken(self) -> None:
-        self.session.took(self._positions)
+        """What still waits in our own buffer has not left."""
+        if self.transport.get_write_buffer_size() == 0:
+            self._left = dict(self._positions)
+        self.session.took(self._left)
 
     def due(self, now: float) -> float | None:
         """End what is too old, and say something where nothing was said for long, nor waits to be."""
@@ -176,18 +184,21 @@ class EventStream(Outlet):
         moved = error if isinstance(error, Moved) else None
         status = 307 if moved else _STATUS.get(error.code, 400)
         headers = {"Location": self._elsewhere(moved)} if moved else {}
-        body = {"type": f"urn:tocsin:{error.code}", "status": status, "detail": str(error)[:1000]}
-        self.transport.write(
-            response(status, msgspec.json.encode(body), "application/problem+json", {**headers, **self._cors})
-        )
+        self._answer(status, error.code, str(error)[:1000], headers)
         self._finish()
         self.transport.close()
+
+    def _answer(self, status: int, code: str, detail: str, headers: Mapping[str, str]) -> None:
+        body = msgspec.json.encode({"type": f"urn:tocsin:{code}", "status": status, "detail": detail})
+        self.transport.write(response(status, body, "application/problem+json", {**headers, **self._cors}))
 
     def _elsewhere(self, moved: Moved) -> str:
         """The same request of the same page at another broker, resuming from the same place."""
         query = without(self._head.query, REFERRAL)
         if last := self._head.get("last-event-id"):
-            query = extended(without(query, "last_event_id"), "last_event_id", last)
+            query = without(query, "last_event_id")
+            if len(query) + len(last) < _LINE_BYTES:  # otherwise the header, which browsers send again, has to do
+                query = extended(query, "last_event_id", last)
         if self._visitor is not None:
             query = self.core.referrals.refer(self._visitor, query, moved.broker)
         return f"{moved.url}/events" + (f"?{query}" if query else "")

@@ -210,8 +210,8 @@ class Session:
         self._do(self._core.close(self._now(), forget=forget))
         await self._until(lambda: self._is_over)
         await self._abandon()
-        if forget and self._error:
-            raise self._error
+        if forget and self._core.not_forgotten:
+            raise self._core.not_forgotten.with_traceback(None)
 
     # --- what links tell ------------------------------------------------------------------------------------
 

@@ -82,7 +82,7 @@ class Broker:
     max_message_bytes: Bytes = size("256 kB", "Longest message of a client.", low="1 kB", high="64 MB")
     max_notice_bytes: Bytes = size("1 MB", "Longest notice of the data cluster.", low="1 kB", high="1 GB")
     max_head_bytes: Bytes = size(
-        "16 kB", "Longest head of a request that opens a WebSocket or an event stream.", low="1 kB", high="1 MB"
+        "32 kB", "Longest head of a request that opens a WebSocket or an event stream.", low="1 kB", high="1 MB"
     )
     max_messages_per_s: float = number(
         1000.0,

@@ -49,15 +49,19 @@ class Named:
         return mine is None or (self.position is not None and self.position <= mine)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Leaving:
     """A subscription that the application ends.
 
-    ``keys`` are the application's, more than one where it ended a later one of that id as well.
+    ``keys`` are the application's, more than one where it ended a later one of that id as well. ``refused_at`` is since
+    when brokers cannot end it, ``refusals`` how often they could not.
     """
 
     id: str
     keys: tuple[Any, ...]
+    retry_at: float | None = None
+    refusals: int = 0
+    refused_at: float | None = None
 
 
 @dataclass(slots=True)

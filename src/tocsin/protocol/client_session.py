@@ -55,6 +55,8 @@ from tocsin.protocol.inbox import Item
 from tocsin.protocol.targets import Target
 
 NORMAL, ABNORMAL = 1000, 1006
+_NOT_FORGOTTEN = "no broker has answered that the subscriptions have ended; they may have or not"
+_EMPTY_LIST = len(',"subscriptions":[]')  # of a login, which leaves it out where it names nothing
 
 
 class ClientSession:
@@ -92,6 +94,7 @@ class ClientSession:
             messages.Failed: self._on_failed,
         }
         self.problem = ""  # why there is no connection
+        self.not_forgotten: TocsinError | None = None  # why subscriptions that were to end with it may not have
 
     # --- what the application does ---------------------------------------------------------------------
 
@@ -150,13 +153,17 @@ class ClientSession:
     def close(self, now: float, *, forget: bool = False) -> list[Action]:
         """Say what was taken and leave; subscriptions stay for the user to come back to, unless ``forget``.
 
-        The session ends with an error where no broker has said that it forgot them.
+        ``not_forgotten`` says so where no broker has answered that it forgot them.
         """
         if self._is_over or self._is_closing:
+            if forget and not self._forgets:
+                self.not_forgotten = self._error or SessionEnded(NORMAL, "the session is closed")
             return self._actions()
-        self._is_closing, self._forgets = True, forget
+        if forget:
+            self._forgets, self.not_forgotten = True, Uncertain("the end of the subscriptions", _NOT_FORGOTTEN)
+        self._is_closing = True
         if self._current is None:
-            self._end(self._not_forgotten("there is no connection"))
+            self._end(None)
         else:
             self._acknowledge()
             self._requests.send(self._current, Asked("logout"), lambda n: messages.Logout(n, forget))
@@ -195,7 +202,8 @@ class ClientSession:
             self._renew_at = self._back.renew_at(now, lasts_s)
             found.phase, found.heard_at = Phase.LOGGING_IN, now
             login = (token, found.ticket, self._session)
-            named = self._subscriptions.named(self._requests.room(lambda n: messages.Login(n, *login)))
+            room = self._requests.room(lambda n: messages.Login(n, *login))
+            named = self._subscriptions.named(None if room is None else room - _EMPTY_LIST)
             wanted = [one.held.wanted() for one in named.values()]
             self._requests.send(found, Asked("login", named), lambda n: messages.Login(n, *login, wanted))
         return self._actions()
@@ -221,7 +229,7 @@ class ClientSession:
     def tick(self, now: float) -> list[Action]:
         """Do what is due. To be called at ``deadline``; being called too often is harmless."""
         if _is_due(self._close_at, now):
-            self._end(self._not_forgotten("the broker did not answer in time"))
+            self._end(None)
         if _is_due(self._back.at, now):
             self._come_back(now)
         if _is_due(self._renew_at, now):
@@ -268,7 +276,7 @@ class ClientSession:
             link.phase = Phase.CONFIRMING
             self._subscriptions.say_rest(link, asked.key)
         if link.newer_token is not None:
-            newer = link.newer_token
+            newer, link.newer_token = link.newer_token, None
             self._requests.send(link, Asked("request"), lambda n: messages.Refresh(n, newer))
         if link.ticket is not None:
             self._requests.send(link, Asked("confirm"), messages.Confirm)
@@ -294,6 +302,7 @@ class ClientSession:
         if asked.kind == "confirm" and link is self._coming:
             self._promote(now, link)
         elif asked.kind == "logout":
+            self.not_forgotten = None
             self._end(None)
         elif asked.kind == "unsubscribe":
             self._subscriptions.unsubscribed(asked.key)
@@ -307,19 +316,21 @@ class ClientSession:
             return
         asked = self._requests.answered(link, message.request)
         error = BrokerRefused(message.code, message.detail, retry_after_s=message.retry_after_s)
+        is_moving = link is self._coming and link.is_move and self._current is not None
         if asked.kind == "login":
             link.problem = message
-        elif asked.kind == "subscribe":
+        elif asked.kind == "subscribe" and not is_moving:
             for subscription in asked.key:
                 self._subscriptions.refused(now, subscription, asked.key, error)
         elif asked.kind == "unsubscribe":
-            self._subscriptions.unsubscribed(asked.key, error)
+            self._subscriptions.not_unsubscribed(now, asked.key, error)
         elif asked.kind == "logout":
-            self._end(error)
-        elif asked.key is not None:
+            self.not_forgotten = self.not_forgotten and error
+            self._end(None)
+        elif asked.kind == "request" and asked.key is not None:
             is_uncertain = error.code == Uncertain.code
             self._out.append(do.Fail(asked.key, Uncertain("the request", error.detail) if is_uncertain else error))
-        if link is self._coming and link.is_move and self._current:
+        if is_moving:
             self._drop(now, link, NORMAL, message.detail)
         self._let_go(link)
 
@@ -374,7 +385,7 @@ class ClientSession:
             return
         if self._is_closing:
             if self._current is None:
-                self._end(self._not_forgotten("the connection broke"))
+                self._end(None)
         elif self._current is None and not self._may_come_back(link, code):
             self._end(SessionEnded(code, _detail(link, code, reason)))
         elif self._current is None and self._coming is None:
@@ -430,10 +441,6 @@ class ClientSession:
         self._out.extend(do.Fail(key, over) for key in keys if key is not None)
         self._back.at = self._close_at = self._renew_at = self._ack_at = None
         self._out.append(do.End(error))
-
-    def _not_forgotten(self, why: str) -> TocsinError | None:
-        detail = f"{why} before the subscriptions were known to have ended"
-        return Uncertain("the end of the subscriptions", detail) if self._forgets else None
 
     def _check_open(self) -> None:
         if self._error is not None:

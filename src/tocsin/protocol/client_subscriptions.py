@@ -7,8 +7,8 @@ An answer counts for the subscription that was asked for, not for a later one wi
 position that was named to the link. One that stood elsewhere meanwhile is told to the link again, with where it stands;
 until then nothing is taken for it from there, since the broker may have begun behind it.
 
-An end counts when a broker has answered it. What is subscribed under that id before, no login names: it is asked for
-behind the end.
+An end counts when a broker has answered it, and is tried again as a new subscription is. What is subscribed under that
+id before, no login names: it is asked for behind the end, where both are said.
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ class Subscriptions:
 
     def add(self, key: Any, subscription: str, target: Target, position: str | None, link: Link | None) -> None:
         held = self.holdings.add(subscription, target, position, key)
+        leaving = self._leaving.get(subscription)
         if link is not None:
+            if leaving is not None and leaving.retry_at is not None:
+                self._ask_end(link, leaving)
             self._ask(link, held)
 
     def end(self, key: Any, subscription: str, link: Link | None) -> None:
@@ -62,9 +65,10 @@ class Subscriptions:
         self.say_rest(link, ())
 
     def say_rest(self, link: Link, named: Collection[str]) -> None:
-        """Ask for what does not stand there and was not ``named`` to it."""
+        """Ask for what does not stand there and was not ``named`` to it; what is to end first waits until it serves."""
+        passed = {*named, *(self._leaving if link.phase is not Phase.READY else ())}
         for held in self.holdings:
-            if held not in link.standing and held.retry_at is None and held.id not in named:
+            if held not in link.standing and held.retry_at is None and held.id not in passed:
                 self._ask(link, held)
 
     def named(self, room_bytes: int | None) -> dict[str, Named]:
@@ -107,6 +111,18 @@ class Subscriptions:
         if held is not None and held.key is None:
             self._stop(held, BrokerRefused(message.code, message.detail))
 
+    def not_unsubscribed(self, now: float, leaving: Leaving, error: BrokerRefused) -> None:
+        """Tried again where that may help, unless it was subscribed again: that would be ended with it."""
+        if self._leaving.get(leaving.id) is not leaving:
+            return
+        leaving.refusals += 1
+        leaving.refused_at = now if leaving.refused_at is None else leaving.refused_at
+        may_help = error.code in PASSING and now < leaving.refused_at + self._settings.subscribe_timeout
+        if may_help and leaving.id not in self.holdings:
+            leaving.retry_at = now + (error.retry_after_s or self._back.drawn_s(leaving.refusals))
+        else:
+            self.unsubscribed(leaving, error)
+
     def unsubscribed(self, leaving: Leaving, error: BrokerRefused | None = None) -> None:
         """The broker has ended it, or has not; one that it does not know is ended, too."""
         if self._leaving.get(leaving.id) is not leaving:
@@ -122,11 +138,14 @@ class Subscriptions:
             if held.retry_at is not None and held.retry_at <= now:
                 held.retry_at = None
                 self._ask(link, held)
+        for leaving in self._leaving.values():
+            if leaving.retry_at is not None and leaving.retry_at <= now:
+                self._ask_end(link, leaving)
         self._retrying = {held.id for held in self._retried()}
 
     def due_at(self) -> list[float | None]:
-        """When refused ones are tried again."""
-        return [held.retry_at for held in self._retried()]
+        """When refused ones are tried again, and ends that were."""
+        return [*(held.retry_at for held in self._retried()), *(one.retry_at for one in self._leaving.values())]
 
     def keys(self) -> list[Any]:
         """The application's, of what has no answer yet."""
@@ -170,4 +189,5 @@ class Subscriptions:
         )
 
     def _ask_end(self, link: Link, leaving: Leaving) -> None:
+        leaving.retry_at = None
         self._requests.send(link, Asked("unsubscribe", leaving), lambda n: messages.Unsubscribe(n, leaving.id))

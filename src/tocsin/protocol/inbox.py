@@ -130,6 +130,8 @@ class Inbox:
         item = self._queue.popleft()
         self._bytes -= len(item.raw)
         self.taken = item.through if self._queue else self.position
+        if item.stream != self.stream:
+            self.taken = None  # a position of another stream: nothing of this one
         if item.reason == messages.AHEAD:
             self.is_turned = any(one.reason == messages.AHEAD for one in self._queue)
         return item

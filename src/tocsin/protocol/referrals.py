@@ -49,7 +49,7 @@ def read_referral(text: str, secret: bytes, *, leeway_s: float = 0.0) -> Referra
         raise Unauthenticated("the referral has expired") from None
     except (jwt.InvalidTokenError, ValueError, OverflowError):
         raise Unauthenticated("the referral is not one of this system") from None
-    if not all(isinstance(text, str) for text in texts):
+    if not all(isinstance(claim, str) for claim in texts):
         raise Unauthenticated("the referral is not one of this system")
     return Referral(origin, broker, request, float(found["exp"]))
 

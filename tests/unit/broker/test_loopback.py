@@ -11,7 +11,7 @@ from websockets.frames import Frame, Opcode
 from broker_world import SECRET, closed, eventually, place, run, token_of, topic, world
 from tocsin.broker import standing
 from tocsin.broker.ports import Page
-from tocsin.protocol.codes import BAD_MESSAGE, GOING_AWAY, REPLACED, comes_back
+from tocsin.protocol.codes import BAD_MESSAGE, GOING_AWAY, REPLACED, SILENT, comes_back
 from tocsin.protocol.coordination import BrokerInfo, Placement
 from tocsin.protocol.messages import (
     Accepted,
@@ -711,7 +711,7 @@ def test_who_sends_faster_than_allowed_is_read_more_slowly_and_loses_nothing():
         async with world(max_messages_per_s=100.0) as w, w.client() as ann:
             await ann.login("ann")
             (session,) = w.core.users["ann"].sessions
-            await asyncio.gather(*(ann.say(Publish(i, "t", Raw(b"1"))) for i in range(400)))
+            await asyncio.gather(*(ann.say(Ping(i)) for i in range(400)))  # whose answers nothing waits for
             await eventually(lambda: not session.outlet.transport.is_reading())
             assert [(await ann.next()).request for _ in range(400)] == list(range(400))
             await eventually(lambda: session.outlet.transport.is_reading())
@@ -721,16 +721,34 @@ def test_who_sends_faster_than_allowed_is_read_more_slowly_and_loses_nothing():
 
 def test_who_is_read_slowly_is_not_taken_for_silent_and_can_be_ended():
     async def scenario():
-        async with world(max_messages_per_s=0.5, ping=0.1, idle_timeout=0.2) as w, w.client() as ann:
+        async with world(max_messages_per_s=0.5) as w, w.client() as ann:
             await ann.login("ann")
             (session,) = w.core.users["ann"].sessions
             for i in range(300):
                 await ann.say(Ping(i))
             await eventually(lambda: not session.outlet.transport.is_reading())
-            await asyncio.sleep(0.5)
+            silent_s = w.settings.idle_timeout + 2
+            w.core.wheel.advance(w.core.now() + silent_s)
+            w.core.wheel.advance(w.core.now() + 2 * silent_s)
             assert not session.outlet.is_over
             session.outlet.end(GOING_AWAY)
             assert await closed(ann) == GOING_AWAY.number
+
+    run(scenario)
+
+
+def test_who_falls_silent_after_it_was_read_slowly_is_found():
+    async def scenario():
+        async with world(max_messages_per_s=100.0) as w, w.client() as ann:
+            await ann.login("ann")
+            (session,) = w.core.users["ann"].sessions
+            for i in range(400):
+                await ann.say(Ping(i))
+            await eventually(lambda: not session.outlet.transport.is_reading())
+            w.core.wheel.advance(w.core.now() + w.settings.login_timeout + 2)
+            assert [(await ann.next()).request for _ in range(400)] == list(range(400))
+            w.core.wheel.advance(w.core.now() + 3 * w.settings.idle_timeout)
+            assert await closed(ann) == SILENT.number
 
     run(scenario)
 

@@ -1,5 +1,6 @@
 """What counts as taken on an event stream, whose client never says what it has."""
 
+import asyncio
 import base64
 import json
 from contextlib import asynccontextmanager
@@ -161,6 +162,25 @@ def test_nothing_is_noted_that_did_not_leave():
             assert list(acked(w).values()) == [place(1)]
             async with page(w) as events:
                 assert await payloads(events, 2) == [2, 3]
+
+    run(scenario)
+
+
+def test_what_waits_in_our_own_buffer_has_not_left():
+    async def scenario():
+        async with world(write_buffer=1_000_000) as w, page(w) as events:
+            put(w, 1)
+            await payloads(events, 1)
+            (outlet,) = w.core.outlets
+            outlet.note_taken()
+            number = 1
+            while not outlet.transport.get_write_buffer_size():  # the client does not read
+                number += 1
+                w.topics.put("news", b'"%s"' % (b"x" * 10_000))
+                await asyncio.sleep(0)
+            assert number > 2
+            outlet.note_taken()
+            assert list(acked(w).values()) == [place(1)]
 
     run(scenario)
 

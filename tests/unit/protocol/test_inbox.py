@@ -148,3 +148,13 @@ def test_that_a_stream_led_back_is_told_though_the_application_was_slow():
     assert isinstance(first, Missed)
     assert (first.reason, first.through, second.through) == ("ahead", place(4), place(5))
     assert not box.is_turned
+
+
+def test_what_was_taken_of_another_stream_is_nothing_of_this_one():
+    box = inbox()
+    box.deliver(notification(0, 9))
+    box.stand(standing(2, "topic:other"))
+    assert box.take() == Delivered("n", S, place(0), place(9), b"9")
+    assert box.taken is None
+    assert isinstance(box.take(), Missed)
+    assert box.taken == place(2)

@@ -43,6 +43,7 @@ const SILENT = 4002;
 const MAX_HOLES = 10_000;
 const MAX_POSITION = 64;
 const NUMBERED = 24; // bytes that a request's number adds, at most
+const AROUND_ACK = 32; // bytes of an acknowledgement beside its positions, and some
 const PASSING = new Set(["unavailable", "limit-exceeded", "internal"]); // refusals that another try may overcome
 
 const comesBack = (code) => !(code >= 4400 && code < 4500);
@@ -147,6 +148,7 @@ class Inbox {
     if (item === undefined) return null;
     this.size -= item.size;
     this.taken = this.queue.length ? item.through : this.position;
+    if (item.stream !== this.stream) this.taken = null; // a position of another stream: nothing of this one
     if (item.reason === "ahead") this.isTurned = this.queue.some(({ reason }) => reason === "ahead");
     return item;
   }
@@ -283,6 +285,7 @@ class Session {
   #wasRenewed = false;
   #isClosing = false;
   #forgets = false;
+  #notForgotten = null; // why subscriptions that were to end with the session may not have
   #isOver = false;
   #error = null;
   #number = 0;
@@ -325,7 +328,11 @@ class Session {
     delete this._imported[id];
     const subscription = new Subscription(this, id, asked.target, new Inbox(id, this.#settings, start));
     this.#subscriptions.set(id, subscription);
-    if (this.#current) this.#sendSubscribe(this.#current, subscription);
+    if (this.#current) {
+      const leaving = this.#leaving.get(id);
+      if (leaving?.isRefused) this.#sendUnsubscribe(this.#current, leaving);
+      this.#sendSubscribe(this.#current, subscription);
+    }
     return subscription;
   }
 
@@ -344,7 +351,7 @@ class Session {
     subscription._stop();
     return new Promise((resolve, reject) => {
       const waiting = [...(this.#leaving.get(id)?.waiting ?? []), { resolve, reject }];
-      const leaving = { id, waiting };
+      const leaving = { id, waiting, isRefused: false, refusals: 0, refusedAt: null };
       this.#leaving.set(id, leaving);
       if (this.#current) this.#sendUnsubscribe(this.#current, leaving);
     });
@@ -389,16 +396,23 @@ class Session {
    * any more. Rejects where they were to end, and it is not known that they have.
    */
   close({ forget = false } = {}) {
-    if (this.#isOver) return Promise.resolve();
-    if (this.#isClosing) return this.#closed.promise;
-    [this.#isClosing, this.#forgets, this.#closed] = [true, forget, deferred()];
-    if (!this.#current) this.#end(this.#notForgotten("there is no connection"));
+    const told = () => {
+      if (forget && this.#notForgotten) throw this.#notForgotten;
+    };
+    if (!this.#isOver && !this.#isClosing) this.#leave(forget);
+    else if (forget && !this.#forgets) this.#notForgotten = this.#error ?? new TocsinError("session-ended", "the session is closed", { number: NORMAL });
+    return (this.#closed?.promise ?? Promise.resolve()).then(told);
+  }
+
+  #leave(forget) {
+    [this.#isClosing, this.#closed, this.#forgets] = [true, deferred(), forget];
+    if (forget) this.#notForgotten = new TocsinError("uncertain", "no broker has answered that the subscriptions have ended; they may have or not");
+    if (!this.#current) this.#end(null);
     else {
       this.#acknowledge();
       this.#send(this.#current, { kind: "logout" }, forget ? { type: "logout", forget } : { type: "logout" });
-      this.#after("close", this.#settings.lingerMs, () => this.#end(this.#notForgotten("the broker did not answer in time")));
+      this.#after("close", this.#settings.lingerMs, () => this.#end(null));
     }
-    return this.#closed.promise;
   }
 
   _start() {
@@ -464,7 +478,10 @@ class Session {
 
   async #token() {
     const { token = null } = this.#options;
-    return typeof token === "function" ? withinMs(token(), this.#settings.loginTimeoutMs) : token;
+    if (typeof token !== "function") return token;
+    const given = await withinMs(token(), this.#settings.loginTimeoutMs);
+    must(typeof given === "string", "a function that gives a text", "token");
+    return given;
   }
 
   #pauseMs(failures = this.#failures++) {
@@ -621,6 +638,7 @@ class Session {
       this.#sendRest(link, asked.named);
     }
     if (link.newerToken !== null) this.#send(link, { kind: "refresh" }, { type: "refresh", token: link.newerToken });
+    link.newerToken = null;
     if (link.ticket !== null) this.#send(link, { kind: "confirm" }, { type: "confirm" });
     if (!link.isMove || !this.#current) this.#promote(link);
     clearTimeout(this.#timers.get("connect"));
@@ -645,8 +663,10 @@ class Session {
     const asked = this.#answered(link, message.request);
     must(asked.kind !== "login" && asked.kind !== "subscribe", `the answer of a ${asked.kind}`);
     if (asked.kind === "confirm" && link === this.#coming) this.#promote(link);
-    else if (asked.kind === "logout") this.#end(null);
-    else if (asked.kind === "unsubscribe") this.#unsubscribed(asked.leaving);
+    else if (asked.kind === "logout") {
+      this.#notForgotten = null;
+      this.#end(null);
+    } else if (asked.kind === "unsubscribe") this.#unsubscribed(asked.leaving);
     else asked.resolve?.(message);
     this.#letGo(link);
   }
@@ -658,12 +678,15 @@ class Session {
     }
     const asked = this.#answered(link, message.request);
     const error = new TocsinError(message.code, message.detail, { retryAfterS: message.retry_after_s ?? null });
+    const isMoving = link === this.#coming && link.isMove && this.#current !== null;
     if (asked.kind === "login") link.problem = message;
-    else if (asked.kind === "subscribe") for (const id of asked.named.keys()) this.#refused(id, asked.named, error);
-    else if (asked.kind === "unsubscribe") this.#unsubscribed(asked.leaving, error.code === "not-found" ? null : error);
-    else if (asked.kind === "logout") this.#end(error);
-    else asked.reject?.(error);
-    if (link === this.#coming && link.isMove && this.#current) this.#drop(link, NORMAL, message.detail);
+    else if (asked.kind === "subscribe" && !isMoving) for (const id of asked.named.keys()) this.#refused(id, asked.named, error);
+    else if (asked.kind === "unsubscribe") this.#notUnsubscribed(asked.leaving, error);
+    else if (asked.kind === "logout") {
+      this.#notForgotten &&= error;
+      this.#end(null);
+    } else asked.reject?.(error);
+    if (isMoving) this.#drop(link, NORMAL, message.detail);
     this.#letGo(link);
   }
 
@@ -736,7 +759,7 @@ class Session {
     else return;
     const detail = link.problem?.detail ?? (reason || `the connection to ${link.url} broke`);
     if (this.#isClosing && this.#current) return;
-    if (this.#isClosing) this.#end(this.#notForgotten("the connection broke"));
+    if (this.#isClosing) this.#end(null);
     else if (!this.#current && !this.#mayComeBack(link, code)) this.#end(new TocsinError("session-ended", detail, { number: code }));
     else if (!this.#current && !this.#coming) this.#lost(link, code, detail);
     else if (this.#coming?.phase === "confirming") this.#promote(this.#coming);
@@ -819,10 +842,30 @@ class Session {
     if (isHeld && this.#current) this.#sendSubscribe(this.#current, subscription);
   }
 
+  /** Tried again where that may help, unless it was subscribed again: that would be ended with it. */
+  #notUnsubscribed(leaving, error) {
+    if (this.#leaving.get(leaving.id) !== leaving) return;
+    leaving.refusedAt ??= Date.now();
+    const mayHelp = PASSING.has(error.code) && Date.now() < leaving.refusedAt + this.#settings.subscribeTimeoutMs;
+    if (!mayHelp || this.#subscriptions.has(leaving.id)) {
+      this.#unsubscribed(leaving, error.code === "not-found" ? null : error);
+      return;
+    }
+    leaving.isRefused = true;
+    const pauseMs = error.retryAfterS === null ? this.#pauseMs(leaving.refusals++) : error.retryAfterS * 1000;
+    this.#after(`unsubscribe ${leaving.id}`, pauseMs, () => {
+      const isToEnd = leaving.isRefused && this.#leaving.get(leaving.id) === leaving;
+      if (isToEnd && this.#current) this.#sendUnsubscribe(this.#current, leaving);
+    });
+  }
+
   #unsubscribed(leaving, error = null) {
     if (this.#leaving.get(leaving.id) !== leaving) return;
     this.#leaving.delete(leaving.id);
-    for (const { resolve, reject } of leaving.waiting) error ? reject(error) : resolve();
+    for (const { resolve, reject } of leaving.waiting) {
+      if (error) reject(error);
+      else resolve();
+    }
   }
 
   #index() {
@@ -846,7 +889,7 @@ class Session {
       if (!taken || taken === this.#acked.get(stream)) continue;
       this.#acked.set(stream, taken);
       const more = bytes(JSON.stringify({ [stream]: taken }));
-      if (size + more + NUMBERED > this.#maxBytes) {
+      if (size + more + AROUND_ACK > this.#maxBytes) {
         tell();
         [positions, size] = [{}, 0];
       }
@@ -889,15 +932,17 @@ class Session {
     this.#send(link, { kind: "subscribe", named: named([subscription]) }, { type: "subscribe", ...subscription._wanted() });
   }
 
-  /** Ask for what does not stand there and was not named to it. */
+  /** Ask for what does not stand there and was not named to it; what is to end first waits until the link serves. */
   #sendRest(link, told) {
+    const isPassed = (id) => told.has(id) || (link.phase !== "ready" && this.#leaving.has(id));
     for (const subscription of this.#subscriptions.values()) {
-      const isMissing = !link.standing.has(subscription) && subscription._retryAt === null && !told.has(subscription.id);
+      const isMissing = !link.standing.has(subscription) && subscription._retryAt === null && !isPassed(subscription.id);
       if (isMissing) this.#sendSubscribe(link, subscription);
     }
   }
 
   #sendUnsubscribe(link, leaving) {
+    leaving.isRefused = false;
     this.#send(link, { kind: "unsubscribe", leaving }, { type: "unsubscribe", id: leaving.id });
   }
 
@@ -928,13 +973,8 @@ class Session {
     this.#leaving.clear();
     for (const subscription of this.#subscriptions.values()) subscription._stop(error);
     if (error) this.#first.reject(error);
-    if (error && this.#forgets) this.#closed.reject(error);
-    else this.#closed?.resolve();
+    this.#closed?.resolve();
     this.#tell("ended", error);
-  }
-
-  #notForgotten(why) {
-    return this.#forgets ? new TocsinError("uncertain", `${why} before the subscriptions were known to have ended`) : null;
   }
 
   /** What the application does with it must not cost the session. */
