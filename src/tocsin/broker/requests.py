@@ -70,6 +70,8 @@ class Requests:
     async def _in_order(self) -> None:
         while self._queue:
             await self._queue[0]()
+            if len(self._queue) > 1:
+                await asyncio.sleep(0)  # others have their turn, though nothing had to be waited for here
             if self._queue:
                 self._queue.popleft()
             self._throttle()
