@@ -1,6 +1,7 @@
 """Telling subscribers and publishers, on standard error, when there is no connection and when there is one again.
 
-A break shorter than ``PATIENCE_S`` is not told: a broker that hands its people over makes one.
+A break shorter than ``PATIENCE_S`` is not told: a broker that hands its people over makes one. What ends a session for
+good is told with what can be done about it.
 """
 
 from __future__ import annotations
@@ -12,9 +13,16 @@ from typing import Any
 
 from tocsin.cli.output import note
 from tocsin.client import Session
+from tocsin.errors import SessionEnded, Unauthenticated, Unavailable
+from tocsin.protocol.codes import BAD_TOKEN
 
 PATIENCE_S = 2.0
 _LOOK_S = 0.2
+_TOKEN_ADVICE = (
+    "give another token with --token, TOCSIN_TOKEN or 'tocsin login', or name the data directory of a system on this "
+    "machine with --data-dir; 'tocsin login --forget' removes a login that was kept"
+)
+_ADDRESS_ADVICE = "start a system with 'tocsin up', or name it with --coordinator or --broker"
 
 
 @asynccontextmanager
@@ -23,6 +31,17 @@ async def breaks_told(session: Session, options: Mapping[str, Any]) -> AsyncIter
     telling = asyncio.create_task(_tell(session, options))
     try:
         yield
+    except Unauthenticated as problem:
+        raise Unauthenticated(f"{problem}; {_TOKEN_ADVICE}") from None
+    except SessionEnded as problem:
+        if problem.number == BAD_TOKEN.number:
+            why = BAD_TOKEN.means if problem.detail == BAD_TOKEN.name else problem.detail
+            raise Unauthenticated(f"{why}; {_TOKEN_ADVICE}") from None
+        raise
+    except Unavailable as problem:
+        if not session.broker:  # never connected
+            raise Unavailable(f"{problem}; {_ADDRESS_ADVICE}") from None
+        raise
     finally:
         telling.cancel()
         await asyncio.gather(telling, return_exceptions=True)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tocsin.cli.breaks import breaks_told
 from tocsin.cli.options import ConfigFile, DataDir, Json, Sets, settings
 from tocsin.cli.output import note, print_json
 from tocsin.cli.people import BrokerUrl, CoordinatorUrl, Kept, keep, login_path, session_options
@@ -60,6 +61,7 @@ def _forget(path: Path, as_json: bool) -> None:
 
 
 async def _try(options: dict[str, Any]) -> dict[str, Any]:
-    async with connect(**options) as session:
+    session = connect(**options)
+    async with breaks_told(session, options), session:
         held = [standing.id for standing in await session.held()]
         return {"user": session.user, "broker": session.broker, "subscriptions": held}

@@ -19,6 +19,13 @@ from tocsin.client import Gap, Notification, Subscription, channel, connect, top
 from tocsin.errors import BadArgument, NotFound, SessionEnded
 from tocsin.protocol.targets import Target
 
+_REASONS = {
+    "slow": "it came faster than it was taken",
+    "retention": "it is older than what is kept",
+    "owner": "the broker that kept the topic's history has died",
+    "unheld": "nobody was subscribed to this for a while",
+}
+
 
 def subscribe(
     name: Annotated[str, typer.Argument(help="A channel, or with --topic a topic.")],
@@ -98,7 +105,8 @@ def _print(item: Notification | Gap, as_json: bool) -> None:
         if as_json:
             print_json(gap)
         else:
-            note(f"Missed {'an unknown number' if item.count is None else item.count} here: {item.reason}.")
+            missed = "an unknown number" if item.count is None else item.count
+            note(f"Missed {missed} here: {_REASONS.get(item.reason, item.reason)}.")
     elif as_json:
         print_json({"position": item.through, "payload": item.payload})
     else:

@@ -70,6 +70,15 @@ def subject(token: str | None) -> str | None:
     return name if isinstance(name, str) else None
 
 
+def nameless(token: str | None) -> str:
+    """Why a token names nobody."""
+    if not token:
+        return "no token was given, and no user"
+    if not claims(token):
+        return "this is not a JSON Web Token (three parts with dots between them), and no user was given"
+    return "the token does not name its user; give one with user="
+
+
 def claims(token: str | None) -> dict[str, Any]:
     """A token's claims, unverified; none where it is not a JSON Web Token."""
     parts = (token or "").split(".")

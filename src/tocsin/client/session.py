@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tocsin.client.arguments import as_json, positions_of, rows, text, wanted
-from tocsin.client.credentials import Credentials, TokenSource, lasts_s, subject
+from tocsin.client.credentials import Credentials, TokenSource, lasts_s, nameless, subject
 from tocsin.client.placing import PlacementRefused, place
 from tocsin.client.subscription import Subscription
 from tocsin.client.wire import Wire
@@ -309,7 +309,7 @@ class Session:
             token = await self._credentials.token()
             user = self.user or subject(token)
             if user is None:
-                raise Unauthenticated("the token does not name its user; give one with user=")
+                raise Unauthenticated(nameless(token))
             assert self._coordinator is not None
             found = await place(self._coordinator, user, token, self._location, self._settings.login_timeout, self._tls)
         except (PlacementRefused, Unauthenticated) as problem:

@@ -27,7 +27,7 @@ def test_the_documents_examples_run(tmp_path: Path) -> None:
             printed = await _output(script(found).replace(":8430", f":{w.server.port}"), tmp_path)
         outputs = dict(zip([block for block in found if block.language == "sh"], printed, strict=True))
         shown = [(outputs[block], said) for block, said in pairwise(found) if said.language == "json"]
-        assert len(shown) == 2
+        assert len(shown) == 3
         for got, said in shown:
             assert agrees(json.loads(said.body), json.loads(got)), f"line {said.line}: it gave {got}"
 

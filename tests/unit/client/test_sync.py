@@ -22,7 +22,7 @@ from tocsin.cli.main import app
 from tocsin.client import Gap, Notification, topic
 from tocsin.client.sync import connect
 from tocsin.config import Client
-from tocsin.errors import BadArgument, BrokerRefused, SessionEnded, TocsinError, Unavailable
+from tocsin.errors import BadArgument, BrokerRefused, SessionEnded, TocsinError, Unauthenticated, Unavailable
 from tocsin.protocol.coordination import Placement
 from tocsin.web.app import new_app
 from tocsin.web.describe import reply
@@ -173,12 +173,12 @@ def test_a_kept_token_is_not_shown_to_another_address(broker: Running, login_fil
     run("login", "--broker", broker.url, "--token", token_of("dora", ("topic:*", "publish:*")))
     kept = json.loads(login_file.read_text())
     login_file.write_text(json.dumps({**kept, "broker": "http://elsewhere.example:1"}))
-    with pytest.raises(SessionEnded, match="token"):
+    with pytest.raises(Unauthenticated, match="TOCSIN_TOKEN"):
         run("publish", "news", "1", "--broker", broker.url, "--set", "client.connect_timeout=5s")
 
 
 def test_a_login_that_fails_keeps_nothing(broker: Running, login_file: Path) -> None:
-    with pytest.raises(SessionEnded):
+    with pytest.raises(Unauthenticated, match="JSON Web Token"):
         run("login", "--broker", broker.url, "--token", "nonsense")
     assert not login_file.exists()
 

@@ -465,7 +465,7 @@ class Session {
     const token = await this.#token();
     const isOutdated = () => typeof this.#options.token !== "function" && token !== (this.#options.token ?? null);
     const user = this.user ?? claims(token).sub;
-    if (!user) throw new TocsinError("unauthenticated", "the token does not name its user; give one as `user`");
+    if (!user) throw new TocsinError("unauthenticated", token ? "the token does not name its user; give one as `user`" : "no token was given, and no `user`");
     const headers = { "Content-Type": "application/json", ...(token ? { Authorization: `Bearer ${token}` } : {}) };
     const answer = await fetch(`${coordinator.replace(/\/+$/, "")}/users/${encodeURIComponent(user)}/placement`, {
       method: "POST", headers, body: JSON.stringify(location ? { location } : {}), signal: AbortSignal.timeout(this.#settings.loginTimeoutMs),
