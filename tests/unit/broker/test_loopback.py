@@ -11,7 +11,7 @@ from websockets.frames import Frame, Opcode
 from broker_world import SECRET, closed, eventually, place, run, token_of, topic, world
 from tocsin.broker import standing
 from tocsin.broker.ports import Page
-from tocsin.protocol.codes import BAD_MESSAGE, GOING_AWAY, REPLACED, SILENT, comes_back
+from tocsin.protocol.codes import BAD_MESSAGE, GOING_AWAY, RELEASED, REPLACED, SILENT, comes_back
 from tocsin.protocol.coordination import BrokerInfo, Placement
 from tocsin.protocol.messages import (
     Accepted,
@@ -715,6 +715,20 @@ def test_who_sends_faster_than_allowed_is_read_more_slowly_and_loses_nothing():
             await eventually(lambda: not session.outlet.transport.is_reading())
             assert [(await ann.next()).request for _ in range(400)] == list(range(400))
             await eventually(lambda: session.outlet.transport.is_reading())
+
+    run(scenario)
+
+
+def test_who_is_read_slowly_gets_its_last_answers_though_it_was_moved():
+    async def scenario():
+        async with world(max_messages_per_s=200.0) as w, w.client() as ann:
+            await ann.login("ann")
+            (session,) = w.core.users["ann"].sessions
+            await asyncio.gather(*(ann.say(Publish(i, "t", Raw(b"1"))) for i in range(600)))
+            await eventually(lambda: session.outlet.is_behind)
+            session.release()
+            assert [(await ann.next()).request for _ in range(600)] == list(range(600))
+            assert await closed(ann) == RELEASED.number
 
     run(scenario)
 

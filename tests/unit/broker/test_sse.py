@@ -230,3 +230,21 @@ def test_beside_a_websocket_of_the_user_places_go_forward_only():
             assert news == [place(3), place(4)]
 
     run(scenario)
+
+
+def test_a_stream_that_is_replaced_before_it_began_is_answered():
+    async def scenario():
+        async with world() as w, httpx.AsyncClient(base_url=w.server.url) as http:
+            go_on = w.topics.hold_attaching()
+            asked = http.build_request("GET", "/events", params={**ASKED, "session": "mine"})
+            first = asyncio.create_task(http.send(asked))
+            await eventually(lambda: "ann" in w.core.users and len(w.core.users["ann"].sessions) == 1)
+            second = asyncio.create_task(http.send(asked, stream=True))
+            answer = await first
+            assert (answer.status_code, answer.json()["type"]) == (409, "urn:tocsin:replaced")
+            go_on.set()
+            stream = await second
+            assert (await Events(stream).next())[0] == "welcome"
+            await stream.aclose()
+
+    run(scenario)

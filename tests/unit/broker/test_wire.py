@@ -187,6 +187,44 @@ def test_memory_stays_bounded_whatever_is_sent():
     asyncio.run(scenario())
 
 
+def test_who_goes_on_sending_after_its_end_is_not_read():
+    """It was read for as long as a peer may take to close, and kept the broker from everybody else."""
+
+    async def scenario():
+        _, socket = listener()
+        not_a_login = Frame(Opcode.TEXT, b'{"type":"ping","request":1}').serialize(mask=True)
+        await feed(socket, [OPENING, not_a_login])
+        assert (4404).to_bytes(2) in socket.written
+        assert socket.is_read
+        assert not socket.is_ended
+        await feed(socket, [Frame(Opcode.PONG, b"").serialize(mask=True) * 10_000])
+        assert not socket.is_read
+        assert socket.is_ended
+
+    asyncio.run(scenario())
+
+
+def test_a_long_read_is_parsed_by_parts():
+    async def scenario():
+        core, socket = listener()
+        await feed(socket, [OPENING, Frame(Opcode.TEXT, encoded(Login(1, token_of("ann")))).serialize(mask=True)])
+        for _ in range(20):
+            await asyncio.sleep(0)
+        socket.written = b""
+        pings = [Frame(Opcode.TEXT, b'{"type":"ping","request":%d}' % n).serialize(mask=True) for n in range(150)]
+        await feed(socket, [b"".join(pings) + b"\x89"])  # and the first byte of another
+        assert not socket.is_read
+        assert all(outlet.is_behind for outlet in core.outlets)
+        while b'"request":149' not in socket.written:
+            await asyncio.sleep(0.01)
+        assert [socket.written.find(b'"request":%d}' % n) for n in range(150)] == sorted(
+            socket.written.find(b'"request":%d}' % n) for n in range(150)
+        )
+        assert socket.is_read
+
+    asyncio.run(scenario())
+
+
 def test_a_text_frame_that_is_no_text_ends_its_sender():
     async def scenario():
         _, socket = listener()
