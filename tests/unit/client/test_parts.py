@@ -6,13 +6,14 @@ import asyncio
 import ssl
 import subprocess
 import sys
+from typing import Any
 
 import httpx
 import msgspec
 import pytest
 
-from support.scripted import broker, notification, stands
-from tocsin.client import JAVASCRIPT, BrokerRefused, channel, connect, default_id, topic
+from support.scripted import Broker, Peer, broker, notification, stands
+from tocsin.client import JAVASCRIPT, BrokerRefused, Session, channel, connect, default_id, topic
 from tocsin.client.arguments import as_json, wanted
 from tocsin.client.credentials import Credentials, claims, lasts_s, subject
 from tocsin.client.placing import PlacementRefused, _read, place
@@ -138,14 +139,20 @@ def test_the_client_needs_nothing_but_the_base_installation() -> None:
     assert done.stdout.strip() == "[]"
 
 
+async def entered(scripted: Broker, **options: Any) -> tuple[Session, Peer]:
+    """A session that has logged in, and its connection as the broker sees it."""
+    session = connect(broker=scripted.url, **options)
+    entering = asyncio.create_task(session.__aenter__())
+    peer = await scripted.peer()
+    await peer.welcome()
+    await entering
+    return session, peer
+
+
 def test_the_events_of_a_session_end_with_what_ended_a_subscription() -> None:
     async def tell() -> list[object]:
         async with broker() as scripted:
-            session = connect(broker=scripted.url, settings=Client(backoff_min=0.01, backoff_max=0.01))
-            entering = asyncio.create_task(session.__aenter__())
-            peer = await scripted.peer()
-            await peer.welcome()
-            await entering
+            session, peer = await entered(scripted, settings=Client(backoff_min=0.01, backoff_max=0.01))
             session.topic("a", id="a")
             session.topic("b", id="b")
             await peer.subscribed("topic:a", "0")
@@ -175,11 +182,7 @@ def test_the_events_of_a_session_end_with_what_ended_a_subscription() -> None:
 def test_the_events_of_a_session_come_in_turn() -> None:
     async def tell() -> list[str]:
         async with broker() as scripted:
-            session = connect(broker=scripted.url)
-            entering = asyncio.create_task(session.__aenter__())
-            peer = await scripted.peer()
-            await peer.welcome()
-            await entering
+            session, peer = await entered(scripted)
             for name in ("a", "b"):
                 standing = session.topic(name, id=name)
                 await peer.subscribed(f"topic:{name}", "0")
@@ -203,11 +206,7 @@ def test_the_events_of_a_session_come_in_turn() -> None:
 def test_a_subscription_that_is_over_takes_nothing_of_a_later_one_with_its_id() -> None:
     async def tell() -> None:
         async with broker() as scripted:
-            session = connect(broker=scripted.url)
-            entering = asyncio.create_task(session.__aenter__())
-            peer = await scripted.peer()
-            await peer.welcome()
-            await entering
+            session, peer = await entered(scripted)
             refused = session.topic("news", id="n")
             number = (await peer.next("subscribe"))["request"]
             await peer.send({"type": "error", "request": number, "code": "forbidden", "detail": "may not"})
